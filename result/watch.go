@@ -37,7 +37,8 @@ type Watch struct {
 	Missing uint64         `json:"missing"`
 	Failed  uint64         `json:"failed"`
 	Absent  float64        `json:"absent_share"`
-	// MultiGets look many keys up at once, and are not among the Gets; absent: none was seen.
+	// MultiGets look many keys up at once, each of which is a Get if it is known; absent: none was
+	// seen.
 	MultiGets *WatchedBatches `json:"multi_gets,omitempty"`
 	Lost      WatchLost       `json:"lost"`
 	Cost      WatchCost       `json:"cost"`
@@ -85,10 +86,20 @@ type Watch struct {
 	Warnings []engine.Warning  `json:"warnings"`
 }
 
-// WatchedBatches are lookups of many keys at once.
+// WatchedBatches are lookups of many keys at once. Figures are of the keys that are among the Gets,
+// and a block that keys of a batch share counts once.
 type WatchedBatches struct {
 	Calls uint64 `json:"calls"`
 	Keys  uint64 `json:"keys"`
+
+	Gets          uint64 `json:"gets"` // keys that are among the Gets; the others are only counted
+	BlockReads    uint64 `json:"block_reads"`
+	BlockAccesses uint64 `json:"block_accesses,omitempty"`
+
+	BlockReadsPerKey     figure.Value `json:"block_reads_per_key,omitzero"`
+	BlockReadsPerCall    figure.Value `json:"block_reads_per_call,omitzero"`
+	BlockAccessesPerKey  figure.Value `json:"block_accesses_per_key,omitzero"`
+	BlockAccessesPerCall figure.Value `json:"block_accesses_per_call,omitzero"`
 }
 
 // members are the figures that are not one number each.

@@ -94,8 +94,8 @@ func watchRocks(t *testing.T, program, library string) {
 	storedWatch(t, w)
 }
 
-// TestWatchCountsKeysOfMultiGets: of lookups of many keys at once, by both ways into RocksDB, the
-// keys that are counted are those that RocksDB counted, and no Get is made of them.
+// TestWatchCountsKeysOfMultiGets: of lookups of many keys at once, by both ways into RocksDB, each
+// key is a Get with its column family and its outcome, and their reads are those of RocksDB.
 func TestWatchCountsKeysOfMultiGets(t *testing.T) {
 	watching(t)
 	program := rocksGets(t)
@@ -112,14 +112,26 @@ func TestWatchCountsKeysOfMultiGets(t *testing.T) {
 			w, counts := rocksSeen(t, program, library, dir, gets, cacheBytes)
 			// RocksDB's counter of calls is of other things in each version.
 			keys := counts["rocksdb.number.multiget.keys.read"]
-			if m := w.Watch.MultiGets; w.Watch.Gets != gets || m == nil || m.Calls != 2*batches ||
-				m.Keys != uint64(keys) || keys != 12*batches {
-				t.Errorf("%d Gets and MultiGets %+v; RocksDB counted %d keys", w.Watch.Gets, m,
+			m := w.Watch.MultiGets
+			if m == nil || m.Calls != 2*batches || m.Keys != uint64(keys) || m.Gets != m.Keys ||
+				keys != 12*batches || w.Watch.Gets != gets+m.Gets {
+				t.Fatalf("%d Gets and MultiGets %+v; RocksDB counted %d keys", w.Watch.Gets, m,
 					keys)
 			}
 
+			found := uint64(counts["found"] + counts["rocksdb.number.multiget.keys.found"])
+			if w.Watch.Found != found || w.Watch.Failed != 0 || found == gets+m.Gets {
+				t.Errorf("%d keys found, and RocksDB has %d", w.Watch.Found, found)
+			}
+
+			if ofKeys := m.BlockReadsPerCall.OrZero() * 2 * batches; m.BlockReads == 0 ||
+				!near(ofKeys, float64(m.BlockReads), 1e-9) {
+				t.Errorf("block reads of MultiGets: %+v", m)
+			}
+
+			compareRocksReads(t, &w.Watch, counts)
 			v := watched.Watched{Watch: &w.Watch}
-			if got := v.Verdict().Bottleneck; got != advice.MostlyBatches {
+			if got := v.Verdict().Bottleneck; got == advice.MostlyBatches {
 				t.Errorf("the verdict is %q: %s", got, v.Answer())
 			}
 		})
@@ -283,6 +295,26 @@ func compareRocks(t *testing.T, w *result.Watch, counts map[string]int64, gets u
 		t.Errorf("Gets, found, absent: %v, and RocksDB has %v", got, want)
 	}
 
+	compareRocksReads(t, w, counts)
+	shares := map[string]float64{}
+	for _, k := range w.Keys {
+		shares[k.Kind] = float64(k.Gets) / float64(gets)
+	}
+
+	for kind, want := range map[string]float64{
+		"column family default":  1. / 6,
+		"column family accounts": 2. / 6,
+		"column family slots":    3. / 6,
+	} {
+		if !near(shares[kind], want, 0.05) {
+			t.Errorf("%s gets %v of the Gets, not %v (%v)", kind, shares[kind], want, shares)
+		}
+	}
+}
+
+// compareRocksReads compares what Gets read, keys of batches among them, with RocksDB's counters.
+func compareRocksReads(t *testing.T, w *result.Watch, counts map[string]int64) {
+	t.Helper()
 	want, got := map[string]int64{}, map[string]int64{}
 	for _, kind := range []string{"data", "index", "filter"} {
 		want[kind] = counts["rocksdb.block.cache."+kind+".miss"]
@@ -326,9 +358,7 @@ func compareRocks(t *testing.T, w *result.Watch, counts map[string]int64, gets u
 	}
 
 	accesses := float64(counts["rocksdb.block.cache.hit"]+
-		counts["rocksdb.block.cache.miss"]) / float64(
-		gets,
-	)
+		counts["rocksdb.block.cache.miss"]) / float64(w.Gets)
 
 	if w.OrZero(figure.BlockAccessesPerGet) != accesses {
 		t.Errorf("block accesses per Get: %v; RocksDB counted %v",
@@ -337,21 +367,6 @@ func compareRocks(t *testing.T, w *result.Watch, counts map[string]int64, gets u
 
 	if s := w.Simulated; s == nil || !near(s.BlockReadsPerGet, s.Seen, 0.02) {
 		t.Errorf("simulated: %+v (%v); %v were read", s, w.Why, w.OrZero(figure.BlockReadsPerGet))
-	}
-
-	shares := map[string]float64{}
-	for _, k := range w.Keys {
-		shares[k.Kind] = float64(k.Gets) / float64(gets)
-	}
-
-	for kind, want := range map[string]float64{
-		"column family default":  1. / 6,
-		"column family accounts": 2. / 6,
-		"column family slots":    3. / 6,
-	} {
-		if !near(shares[kind], want, 0.05) {
-			t.Errorf("%s gets %v of the Gets, not %v (%v)", kind, shares[kind], want, shares)
-		}
 	}
 }
 

@@ -994,6 +994,8 @@ func (c *counting) Get(g *probe.Get) {
 	c.starts = append(c.starts, g.Start)
 }
 
+func (*counting) Together(*probe.Together) {}
+
 func (c *counting) Read(r *probe.Read) {
 	if r.Get == (probe.GetID{}) {
 		c.starts = append(c.starts, r.Start)

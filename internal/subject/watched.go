@@ -14,6 +14,7 @@ type Watched struct {
 
 	Gets          []Function // of which a Get runs one, once; those that the binary has are watched
 	Batches       []Batch    // of which a lookup of many keys runs one, once
+	Together      []Together // which make the Gets of such a lookup, or of a part of its keys
 	TableSuffixes []string   // of the names of files with keys and values
 	// SharedStrings is a symbol that a library in C++ has if its strings are those of the
 	// compiler's library before GCC 5.
@@ -52,6 +53,31 @@ type Batch struct {
 	InVector bool
 }
 
+// Together is a function that looks keys of a batch up, and returns in the thread that called it.
+// Registers are counted as those of a Function.
+//
+// A batch that is made together has a context of each key, whose addresses are in a vector with
+// room of its own for the first 32: how many of them are there, the room, its address, and a vector
+// of the others. A context begins with the address of the key's slice; its family and the address
+// of its outcome are the ninth and the tenth word. Nothing says so in the binary, so it is believed
+// where the vector holds its own address, and the family is one of the database's.
+//
+// Keys that are looked up one by one are in a vector of slices, with one of their families beside
+// it, and one of outcomes as the result.
+type Together struct {
+	Name       string // its symbol
+	DatabaseAt int
+	KeysAt     int // the address of the vector of contexts, or of slices
+	// FromAt and CountAt are the number of the first context and of how many.
+	FromAt, CountAt int
+	// FamiliesAt is the address of the vector of families of keys that are looked up one by one; 0:
+	// the keys have contexts.
+	FamiliesAt int
+}
+
+// OneByOne reports whether each key is looked up as a Get looks it up.
+func (t Together) OneByOne() bool { return t.FamiliesAt > 0 }
+
 // Purpose names why a table is read outside a Get: by a function on the stack of the reader, or, in
 // C++, where stacks do not tell, by the name of its thread. The first that is there counts.
 type Purpose struct{ By, Name string }
@@ -59,6 +85,7 @@ type Purpose struct{ By, Name string }
 // Purposes of reads.
 const (
 	ForGets       = "gets"
+	ForBatches    = "multi_gets"
 	ForCompaction = "compaction"
 	ForFlush      = "flush"
 	ForIterators  = "iterators"
@@ -145,7 +172,8 @@ func watchedBlockTables(engine string) Watched {
 			behind("_ZN7rocksdb15DBImplSecondary7GetImpl" + options + slice +
 				"RNS_6DBImpl14GetImplOptionsE"),
 		},
-		Batches: blockTableBatches(),
+		Batches:  blockTableBatches(),
+		Together: blockTablesTogether(),
 		// string const& ColumnFamilyHandleImpl::GetName() const; with newer strings, the symbol
 		// says so
 		SharedStrings: "_ZNK7rocksdb22ColumnFamilyHandleImpl7GetNameEv",
@@ -189,22 +217,44 @@ func blockTableBatches() (all []Batch) {
 		})
 	}
 
-	// Before version 9: MultiGet(ReadOptions const&, vector<ColumnFamilyHandle*> const&,
-	// vector<Slice> const&, vector<string>*, vector<string>* timestamps), which the one without
-	// timestamps calls.
+	for _, symbol := range vectorBatches() {
+		all = append(all, Batch{Name: symbol, KeysAt: 4, InVector: true})
+	}
+
+	return all
+}
+
+// vectorBatches are, before version 9, MultiGet(ReadOptions const&, vector<ColumnFamilyHandle*>
+// const&, vector<Slice> const&, vector<string>*, vector<string>* timestamps), which the one without
+// timestamps calls.
+func vectorBatches() (symbols []string) {
 	const vectors = "8MultiGetERKNS_11ReadOptionsERKSt6vectorIPNS_18ColumnFamilyHandleESaIS6_" +
 		"EERKS4_INS_5SliceESaISB_EEPS4_"
 	const strings, oldStrings = "I" + stringSymbol + "SaISL_EE",
 		"I" + sharedStringSymbol + "SaISsEE"
-	for _, symbol := range []string{
-		"6DBImpl" + vectors + strings + "SO_",
-		"6DBImpl" + vectors + oldStrings + "SI_",
-		"15CompactedDBImpl" + vectors + strings + "SO_",
-		"15CompactedDBImpl" + vectors + oldStrings + "SI_",
-	} {
-		all = append(all, Batch{Name: "_ZN7rocksdb" + symbol, KeysAt: 4, InVector: true})
+	for _, of := range []string{"6DBImpl", "15CompactedDBImpl"} {
+		symbols = append(symbols, "_ZN7rocksdb"+of+vectors+strings+"SO_",
+			"_ZN7rocksdb"+of+vectors+oldStrings+"SI_")
 	}
+	return symbols
+}
 
+// blockTablesTogether are the functions that look the keys of a MultiGet up, but for those of a
+// database whose tables are all on one level, opened for reading only by version 9 or later.
+func blockTablesTogether() (all []Together) {
+	// MultiGetImpl(ReadOptions const&, size_t from, size_t keys, autovector<KeyContext*, 32>*,
+	// SuperVersion*, SequenceNumber, ReadCallback*), of the keys of one family.
+	all = append(all, Together{
+		Name: "_ZN7rocksdb6DBImpl12MultiGetImplERKNS_11ReadOptionsEmmPNS_10autovectorIPNS_" +
+			"10KeyContextELm32EEEPNS_12SuperVersionEmPNS_12ReadCallbackE",
+		DatabaseAt: 1,
+		FromAt:     3,
+		CountAt:    4,
+		KeysAt:     5,
+	})
+	for _, symbol := range vectorBatches() {
+		all = append(all, Together{Name: symbol, DatabaseAt: 1, FamiliesAt: 3, KeysAt: 4})
+	}
 	return all
 }
 

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -32,6 +33,7 @@ type get struct {
 	keyEnd     uint64
 	keyCut     bool
 	outcome    outcome
+	together   together
 	database   uint64 // its handle
 	family     int16  // of the collector's; -1: not known
 	reads      []read // of tables; sorted out at the end
@@ -89,6 +91,9 @@ type collector struct {
 	families   []string         // column families that were asked
 	handles    map[uint64]int16 // to which of them a handle goes
 	pending    map[probe.GetID][]read
+	batches    map[probe.GetID]*batch // of which keys came, but not all
+	spare      []*batch
+	calls      uint32          // that looked keys of batches up
 	ours       map[uint64]bool // handles whose Gets read tables of dir
 	others     map[string]sum  // reads that belong to no Get, by purpose
 	passed     []passed
@@ -124,6 +129,7 @@ func newCollector(t *probe.Target, dir string, layout Layout, seen *Seen, o Opti
 		layout:    layout,
 		errors:    map[uint64]int{},
 		pending:   map[probe.GetID][]read{},
+		batches:   map[probe.GetID]*batch{},
 		handles:   map[uint64]int16{},
 		ours:      map[uint64]bool{},
 		others:    map[string]sum{},
@@ -146,23 +152,39 @@ func newCollector(t *probe.Target, dir string, layout Layout, seen *Seen, o Opti
 
 // Get implements probe.Events.
 func (c *collector) Get(g *probe.Get) {
+	if g.InBatch {
+		c.batches[g.ID] = c.batchOf(g.ID).add(g)
+		return
+	}
+
 	reads := c.pending[g.ID]
 	delete(c.pending, g.ID)
 	if len(reads) > 0 {
 		c.ours[g.Database] = true
 	}
 
-	family := c.familyOf(g.Family)
-	ours := len(c.ours) == 0 || c.ours[g.Database]
-	if ours {
+	if c.isOurs(g) {
 		c.second.latency.Add(int64(g.End - g.Start))
+	}
+
+	c.keep(g, reads, together{})
+}
+
+func (c *collector) isOurs(g *probe.Get) bool { return len(c.ours) == 0 || c.ours[g.Database] }
+
+// keep keeps a Get.
+func (c *collector) keep(g *probe.Get, reads []read, of together) {
+	family, ours := c.familyOf(g.Family), c.isOurs(g)
+	if ours {
 		c.secondGets++
-		c.live.get(g, c.familyName(family))
+		c.live.get(g, c.familyName(family), of.timed())
 	}
 
 	if len(c.gets) == maxGets {
-		if ours {
+		if ours && of.call == 0 {
 			c.histogram.Add(int64(g.End - g.Start))
+		}
+		if ours {
 			c.moreGets++
 		}
 		return
@@ -174,6 +196,7 @@ func (c *collector) Get(g *probe.Get) {
 		keyCut:   g.KeyBytes > len(g.Key),
 		database: g.Database,
 		family:   family,
+		together: of,
 		reads:    reads,
 	}
 
@@ -329,6 +352,7 @@ func (c *collector) Window(open bool, at time.Duration) {
 		}
 		delete(c.pending, id)
 	}
+	clear(c.batches)
 }
 
 // Second implements probe.Events.
@@ -398,7 +422,9 @@ func (c *collector) choose() {
 		keys = append(keys, key...)
 		g.keyEnd = uint64(len(keys))
 		c.gets[n], c.errorOf[n] = g, c.errorOf[i]
-		c.histogram.Add(int64(g.end - g.start))
+		if g.together.call == 0 {
+			c.histogram.Add(int64(g.end - g.start))
+		}
 		n++
 	}
 
@@ -421,7 +447,9 @@ func (c *collector) inOrder() []int {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return int(c.gets[a].start - c.gets[b].start)
+		x, y := &c.gets[a], &c.gets[b]
+		return cmp.Or(cmp.Compare(x.start, y.start),
+			cmp.Compare(x.together.call, y.together.call))
 	})
 	return order
 }

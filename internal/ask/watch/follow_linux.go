@@ -162,7 +162,7 @@ func (a *analysis) sourceOf(wanted []int) (source, trace.Header, error) {
 
 // record writes the block accesses of the Gets of some numbers, and loads them.
 func (a *analysis) record(
-	ctx context.Context, source lookuppath.Source, wanted []int, header trace.Header,
+	ctx context.Context, source source, wanted []int, header trace.Header,
 ) (*cachesim.Trace, []byte, error) {
 	at := 0
 	next := func() ([]byte, bool, bool) {
@@ -188,8 +188,13 @@ func (a *analysis) record(
 		return lsmtail.AppendTime(key, g.start), false, true
 	}
 
+	var from lookuppath.Source = source
+	if a.inBatches(wanted) {
+		from = batches{source, func(made uint64) bool { return a.endsBatch(wanted, int(made)-1) }}
+	}
+
 	var out bytes.Buffer
-	if err := record(ctx, source, next, uint64(len(wanted)), header, &out); err != nil {
+	if err := record(ctx, from, next, uint64(len(wanted)), header, &out); err != nil {
 		return nil, nil, err
 	}
 

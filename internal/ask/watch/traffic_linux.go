@@ -219,10 +219,6 @@ func Traffic(
 		},
 	}
 
-	if batches.Calls > 0 {
-		a.w.MultiGets = &result.WatchedBatches{Calls: batches.Calls, Keys: batches.Keys}
-	}
-
 	device, err := p.Device()
 	if err != nil {
 		return nil, err
@@ -251,6 +247,11 @@ func Traffic(
 	}
 
 	a.table()
+	if batches.Calls > 0 {
+		a.w.MultiGets = &result.WatchedBatches{Calls: batches.Calls, Keys: batches.Keys}
+		a.batchFigures(a.w.MultiGets)
+	}
+
 	a.warn()
 	seen.Watch, seen.Trace = a.w, a.traced
 	for _, i := range a.order {
@@ -276,19 +277,22 @@ type analysis struct {
 	tables   []int32
 }
 
-// count makes the figures that need no database.
+// count makes the figures that need no database. It can be called again.
 func (a *analysis) count() {
 	w := &a.w
 	w.Gets = uint64(len(a.gets)) + a.moreGets
+	w.Found, w.Missing, w.Failed, a.unclear = 0, 0, 0, 0
 	w.BlockReads, w.BlockReadsByLevel = map[string]engine.Tally{}, map[string]int64{}
 	var reads, bytes, fromDevice, opens uint64
 	distinct := map[string]uint64{}
 	var inGets, inReading time.Duration
 	for i := range a.gets {
 		g := &a.gets[i]
-		inGets += g.end - g.start
-		if len(g.reads) > 0 {
-			inReading += g.end - g.start
+		if g.together.timed() {
+			inGets += g.end - g.start
+			if len(g.reads) > 0 {
+				inReading += g.end - g.start
+			}
 		}
 
 		switch g.outcome {
@@ -342,8 +346,9 @@ func (a *analysis) count() {
 		}
 
 		w.Absent = float64(w.Missing) / float64(n)
-		summary := a.histogram.Summary()
-		w.ServiceNanos = &summary
+		if a.histogram.N() > 0 {
+			w.ServiceNanos = new(a.histogram.Summary())
+		}
 	}
 
 	if a.watched > 0 {
@@ -393,8 +398,9 @@ func (a *analysis) purposes(reads, bytes uint64) {
 	unfinished := sums[subject.ForGets]
 	sums[subject.ForGets] = sum{unfinished.reads + reads, unfinished.bytes + bytes}
 	seconds := max(a.watched.Seconds(), 1e-9)
-	for _, purpose := range []string{subject.ForGets, subject.ForCompaction, subject.ForFlush,
-		subject.ForIterators, subject.ForOther} {
+	a.w.Reads = nil
+	for _, purpose := range []string{subject.ForGets, subject.ForBatches, subject.ForCompaction,
+		subject.ForFlush, subject.ForIterators, subject.ForOther} {
 		if s := sums[purpose]; s.reads > 0 || purpose == subject.ForGets {
 			a.w.Reads = append(a.w.Reads,
 				result.WatchedReads{
@@ -492,6 +498,10 @@ func (a *analysis) resolve(ctx context.Context) error {
 	t, traced, err := a.record(ctx, source, wanted, header)
 	if err != nil {
 		return err
+	}
+
+	if a.attribute(t, wanted) {
+		a.count()
 	}
 
 	// So is what it would have been if Gets had consulted filters.
@@ -900,7 +910,9 @@ func (a *analysis) table() {
 			r.bytes += uint64(read.bytes)
 		}
 
-		r.latency.Add(int64(g.end - g.start))
+		if g.together.call == 0 {
+			r.latency.Add(int64(g.end - g.start))
+		}
 	}
 
 	for kind, r := range rows {
@@ -966,11 +978,11 @@ func (a *analysis) warn() {
 	}
 
 	w.Warnings = append(w.Warnings, a.layout.optionWarnings(a.families)...)
-	if w.MultiGets != nil {
-		say("multi_gets", "", "%s keys were looked up by %s, which are only counted: their block "+
-			"reads are not part of the block reads per Get, and other cache sizes are not "+
-			"simulated for them",
-			unit.Count(w.MultiGets.Keys), unit.Plural(int(w.MultiGets.Calls), "MultiGet"))
+	if m := w.MultiGets; m != nil && m.Gets < m.Keys {
+		say("multi_gets", "", "%s of the %s keys that %s looked up are only counted, because not "+
+			"all keys of their batch were read: their block reads are not part of the block reads "+
+			"per Get, and other cache sizes are not simulated for them",
+			unit.Count(m.Keys-m.Gets), unit.Count(m.Keys), unit.Plural(int(m.Calls), "MultiGet"))
 	}
 
 	if w.Gets == 0 && w.MultiGets == nil {

@@ -55,8 +55,8 @@ func (w Watched) Answer() string {
 
 	if m := w.MultiGets; m != nil && w.Gets == 0 {
 		return fmt.Sprintf("%s (pid %d) looked up %s keys a second by MultiGet, %s keys at a "+
-			"time, and made no single Get. The block reads of MultiGets are not resolved, so "+
-			"what limits the process is not known.", program, p.PID,
+			"time, and made no single Get. The block reads of these keys are not known, so what "+
+			"limits the process is not known either.", program, p.PID,
 			doc.ShortCount(float64(m.Keys)/max(w.Watched, 1e-9)),
 			unit.Significant(float64(m.Keys)/float64(m.Calls), 2))
 	}
@@ -82,12 +82,12 @@ func (w Watched) Answer() string {
 		w.consult(verdict), w.raise(verdict), w.change(verdict)}), " ")
 }
 
-// batched are the keys that were looked up many at once.
-func (w Watched) batched() uint64 {
+// counted are the keys of MultiGets of which no more is known.
+func (w Watched) counted() uint64 {
 	if w.MultiGets == nil {
 		return 0
 	}
-	return w.MultiGets.Keys
+	return w.MultiGets.Keys - min(w.MultiGets.Keys, w.MultiGets.Gets)
 }
 
 // consult says which filters no Get consults, if they are worth it.
@@ -116,7 +116,7 @@ func (w Watched) Verdict() advice.Verdict {
 	e := advice.Evidence{
 		Program:  cmp.Or(w.Process.Name, w.Process.Program),
 		Gets:     w.Gets,
-		InBatch:  w.batched(),
+		InBatch:  w.counted(),
 		Seconds:  w.Watched,
 		InFlight: w.Value(figure.InFlight),
 		Reading:  w.Value(figure.ReadingShare),

@@ -143,6 +143,10 @@ func (w *Walker) lookIntoLevelTogether(l *level, gets []*together, last bool) er
 // blocks, each once where neighbours share it, and then the search, which may go on to a further
 // block.
 func (w *Walker) lookIntoTogether(t *table, gets []*together, last, lastInLevel bool) (err error) {
+	if len(gets) == 0 {
+		return nil
+	}
+
 	w.enter(t)
 	skipsFilters := w.r.reading.ForHits && last && lastInLevel
 	passed := w.passed[:0]

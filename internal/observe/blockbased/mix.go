@@ -124,6 +124,7 @@ type mixWalker struct {
 	m       *Mix
 	walkers []lookuppath.PathResolver
 	learn   [][]uint32
+	single  []uint32 // a buffer
 }
 
 // Get implements lookuppath.PathResolver.
@@ -142,6 +143,34 @@ func (w *mixWalker) Get(
 	}
 
 	return numbers, found, err
+}
+
+// GetMany implements lookuppath.BatchPathResolver, of Gets that go to one family. A single one is a
+// Get.
+func (w *mixWalker) GetMany(
+	keys [][]byte, known, found []bool, numbers []uint32,
+) (_ []uint32, err error) {
+	if len(keys) == 1 {
+		w.single, found[0], err = w.Get(keys[0], known[0], w.single)
+		return append(numbers, w.single...), err
+	}
+
+	of, from := int(keys[0][0]), len(numbers)
+	for i, key := range keys {
+		if int(key[0]) != of || of >= len(w.walkers) {
+			return numbers, fmt.Errorf("the keys %x and %x are not of one of %d families",
+				keys[0], key, len(w.walkers))
+		}
+		keys[i] = key[1:]
+	}
+
+	many := w.walkers[of].(lookuppath.BatchPathResolver)
+	numbers, err = many.GetMany(keys, known, found, numbers)
+	for i := from; i < len(numbers); i++ {
+		numbers[i] += w.m.firsts[of]
+	}
+
+	return numbers, err
 }
 
 // Learn implements lookuppath.PathResolver.

@@ -47,7 +47,7 @@ type Batcher interface {
 // BatchPathResolver resolves Gets that are made together.
 type BatchPathResolver interface {
 	// GetMany appends the numbers of the blocks that the Gets ask for to numbers, in order, and
-	// says which of them find their key.
+	// says which of them find their key. It may change keys, but not their bytes.
 	GetMany(keys [][]byte, known, found []bool, numbers []uint32) ([]uint32, error)
 }
 

@@ -125,3 +125,14 @@ func (m *atMoment[L]) Get(
 	*m.levels = lsmtail.LevelsAt(m.states, m.then.At)
 	return m.PathResolver.Get(key, known, dst)
 }
+
+// GetMany implements BatchPathResolver, of Gets of one moment.
+func (m *atMoment[L]) GetMany(
+	keys [][]byte, known, found []bool, numbers []uint32,
+) ([]uint32, error) {
+	for i, key := range keys {
+		keys[i], m.then.At = lsmtail.Moment(key)
+	}
+	*m.levels = lsmtail.LevelsAt(m.states, m.then.At)
+	return m.PathResolver.(BatchPathResolver).GetMany(keys, known, found, numbers)
+}

@@ -153,12 +153,25 @@ func (p *Probe) attach() (err error) {
 		}
 	}
 
+	for i, at := range p.target.code.together {
+		if err := p.uprobes(&p.ends, p.programs.togetherExit[i], at.returns); err != nil {
+			return err
+		}
+	}
+
 	if err := p.setWindow(true); err != nil {
 		return err
 	}
 
 	for i, at := range p.target.code.places {
 		if err := p.uprobes(&p.begins, p.programs.entry[i], []uint64{at.entry}); err != nil {
+			return err
+		}
+	}
+
+	for i, at := range p.target.code.together {
+		entry := []uint64{at.entry}
+		if err := p.uprobes(&p.begins, p.programs.togetherEntry[i], entry); err != nil {
 			return err
 		}
 	}
@@ -307,6 +320,7 @@ type watching struct {
 	record      ringbuf.Record
 	read        Read
 	get         Get
+	together    Together
 	closed      time.Duration // the end of the window
 }
 
@@ -444,9 +458,31 @@ func (w *watching) report(event []byte) {
 	word := func(at int) uint64 { return binary.NativeEndian.Uint64(event[at:]) }
 	half := func(at int) uint32 { return binary.NativeEndian.Uint32(event[at:]) }
 	native := w.target.Engine.Module == ""
-	if kind := half(getKind); kind&(1<<kindBits-1) == kindGet {
+	switch kind, number := half(getKind)&(1<<kindBits-1), half(getKind)>>kindBits; kind {
+	case kindTogether:
 		w.gets++
-		f, found := w.target.Engine.Gets[kind>>kindBits], word(getFound)
+		w.together = Together{
+			ID:       GetID{word(getGoroutine), word(getStart)},
+			Start:    time.Duration(word(getStart)),
+			End:      time.Duration(word(getEnd)),
+			Keys:     int(word(togetherCount)),
+			Reads:    uint32(word(getReads)),
+			OneByOne: w.target.Engine.Together[number].OneByOne(),
+		}
+
+		if w.inside(w.together.Start) {
+			w.on.Together(&w.together)
+		}
+
+		return
+	case kindGet, kindKey:
+		w.gets++
+		var f subject.Function
+		if kind == kindGet {
+			f = w.target.Engine.Gets[number]
+		}
+
+		found := word(getFound)
 		if f.Bool {
 			found &= math.MaxUint8
 		}
@@ -460,6 +496,7 @@ func (w *watching) report(event []byte) {
 			Reads:    uint32(word(getReads)),
 			Database: word(getDatabase),
 			Family:   word(getFamily),
+			InBatch:  kind == kindKey,
 		}
 
 		const absent = 1 // rocksdb::Status::kNotFound

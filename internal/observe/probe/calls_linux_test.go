@@ -25,6 +25,7 @@ type reads struct {
 }
 
 func (r *reads) Get(*Get)                   {}
+func (r *reads) Together(*Together)         {}
 func (r *reads) Window(bool, time.Duration) {}
 func (r *reads) Second() error              { return nil }
 func (r *reads) Read(read *Read) {

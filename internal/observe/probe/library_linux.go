@@ -132,6 +132,21 @@ func (t *Target) locateNative() error {
 		t.code.places = append(t.code.places, p)
 	}
 
+	for number, f := range t.Engine.Together {
+		s := functions[f.Name]
+		if s == nil {
+			continue
+		}
+
+		p, err := i.probes(gosym.Func{Entry: s.Value, End: s.Value + s.Size})
+		if err != nil {
+			continue // its keys are counted all the same
+		}
+
+		p.function = number
+		t.code.together = append(t.code.together, p)
+	}
+
 	t.code.sharedStrings = functions[t.Engine.SharedStrings] != nil
 	for _, b := range t.Engine.Batches {
 		if s := functions[b.Name]; s != nil {

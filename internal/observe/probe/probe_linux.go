@@ -15,7 +15,7 @@
 // Goals: every event seen or counted as lost. Non-goals: what an event means (internal/ask/watch).
 //
 // Read find_linux.go (which process), binary_linux.go and library_linux.go (where Gets begin and
-// end), programs_linux.go (what runs in the kernel) and attach_linux.go (its life) in this order;
+// end), programs_linux.go and batches_linux.go (what runs in the kernel) and attach_linux.go (its life) in this order;
 // faults_linux.go for page faults, pagecache_linux.go for the page cache.
 package probe
 
@@ -54,6 +54,7 @@ type code struct {
 	file      string // the program's, or that of a library
 	places    []place
 	batches   []batch
+	together  []place // that look keys of a batch up
 	functions functions
 	// sharedStrings: strings in C++ are those of the compiler's library before GCC 5, which Java's
 	// artifacts keep to.
@@ -76,6 +77,16 @@ type place struct {
 // Batches are lookups of many keys at once.
 type Batches struct{ Calls, Keys uint64 }
 
+// Together are keys of a batch that were looked up by one call. Each was reported before as a Get
+// with its ID, if keys can be read.
+type Together struct {
+	ID         GetID
+	Start, End time.Duration
+	Keys       int // that were looked up; more than were reported: not all could be read
+	Reads      uint32
+	OneByOne   bool // as by Gets, one after the other
+}
+
 // Get is a Get that was seen from its beginning to its end.
 type Get struct {
 	ID        GetID
@@ -88,6 +99,7 @@ type Get struct {
 	Reads     uint32 // that belong to it
 	Database  uint64 // the address of the engine's handle: a process can have several databases
 	Family    uint64 // the address of the column family's handle; 0: there is none
+	InBatch   bool   // it is a key of a Together, which times it and has its reads
 }
 
 // GetID tells Gets apart: the goroutine or thread, and when it began.
@@ -178,6 +190,7 @@ const MaxOfCore = 0.02
 // Events are what a Probe reports, from one goroutine.
 type Events interface {
 	Get(*Get)
+	Together(*Together)
 	Read(*Read)
 	// Window begins or ends a stretch of time in which every Get is seen.
 	Window(open bool, at time.Duration)

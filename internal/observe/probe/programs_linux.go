@@ -65,10 +65,12 @@ const (
 )
 
 const (
-	kindGet    = 1
-	kindRead   = 2
-	kindBits   = 8
-	threadName = 16 // bytes
+	kindGet      = 1
+	kindRead     = 2
+	kindKey      = 3 // of a batch, as a Get
+	kindTogether = 4
+	kindBits     = 8
+	threadName   = 16 // bytes
 )
 
 // Limits of the maps.
@@ -82,6 +84,7 @@ type programs struct {
 	inKernel
 	entry, exit                 []*ebpf.Program // of each place
 	batch                       []*ebpf.Program // of each function that looks many keys up at once
+	togetherEntry, togetherExit []*ebpf.Program // of each that looks keys of a batch up
 	readEntry, readNext         *ebpf.Program
 	readExit, uring             *ebpf.Program
 	active, reading, lost, ring *ebpf.Map
@@ -96,6 +99,9 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 		entry: make([]*ebpf.Program, len(places)),
 		exit:  make([]*ebpf.Program, len(places)),
 		batch: make([]*ebpf.Program, len(t.code.batches)),
+
+		togetherEntry: make([]*ebpf.Program, len(t.code.together)),
+		togetherExit:  make([]*ebpf.Program, len(t.code.together)),
 	}
 
 	defer func() {
@@ -147,6 +153,13 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 		err = cmp.Or(err,
 			p.newProgram(&p.entry[i], "get_begins", probe, p.getBegins(e, at.function)),
 			p.newProgram(&p.exit[i], "get_ends", probe, p.getEnds(e, at.function)))
+	}
+
+	for i, at := range t.code.together {
+		err = cmp.Or(err,
+			p.newProgram(&p.togetherEntry[i], "keys_begin", probe,
+				p.togetherBegins(e, at.function)),
+			p.newProgram(&p.togetherExit[i], "keys_end", probe, p.togetherEnds(e, at.function)))
 	}
 
 	for i, b := range t.code.batches {
@@ -231,18 +244,33 @@ func keyOf(e subject.Watched, f subject.Function) asm.Instructions {
 func (p *programs) getBegins(e subject.Watched, function int) asm.Instructions {
 	f := e.Gets[function]
 	return join(
+		begins(e, kindGet|int64(function)<<kindBits, f.DatabaseAt),
+		// The key is read now: it may lie on a stack that moves.
+		keyOf(e, f),
+		keyOnStack(),
+		p.activate(),
+	)
+}
+
+// begins makes what is noted of a call, at getAt, but for its key.
+func begins(e subject.Watched, kind int64, databaseAt int) asm.Instructions {
+	return list(
 		asm.Mov.Reg(asm.R6, asm.R1),
 		zeroed(getAt, getBytes),
-		asm.StoreImm(asm.R10, getAt+getKind, kindGet|int64(function)<<kindBits, asm.Word),
+		asm.StoreImm(asm.R10, getAt+getKind, kind, asm.Word),
 		caller(e),
 		asm.LoadMem(asm.R7, asm.R10, goroutine, asm.DWord),
 		asm.StoreMem(asm.R10, getAt+getGoroutine, asm.R7, asm.DWord),
 		asm.FnKtimeGetNs.Call(),
 		asm.StoreMem(asm.R10, getAt+getStart, asm.R0, asm.DWord),
-		asm.LoadMem(asm.R2, asm.R6, register(e, f.DatabaseAt), asm.DWord),
+		asm.LoadMem(asm.R2, asm.R6, register(e, databaseAt), asm.DWord),
 		asm.StoreMem(asm.R10, getAt+getDatabase, asm.R2, asm.DWord),
-		// The key is read now: it may lie on a stack that moves.
-		keyOf(e, f),
+	)
+}
+
+// keyOnStack reads the key whose address and length lie at sliceAt.
+func keyOnStack() asm.Instructions {
+	return list(
 		asm.LoadMem(asm.R2, asm.R10, sliceAt+8, asm.DWord),
 		asm.StoreMem(asm.R10, getAt+getKeyBytes, asm.R2, asm.Word),
 		asm.JLE.Imm(asm.R2, MaxKeyBytes, "fits"),
@@ -250,6 +278,12 @@ func (p *programs) getBegins(e subject.Watched, function int) asm.Instructions {
 		asm.LoadMem(asm.R3, asm.R10, sliceAt, asm.DWord).WithSymbol("fits"),
 		address(asm.R1, getAt+getKey),
 		asm.FnProbeReadUser.Call(),
+	)
+}
+
+// activate puts what is noted of a call under its goroutine.
+func (p *programs) activate() asm.Instructions {
+	return list(
 		asm.LoadMapPtr(asm.R1, p.active.FD()),
 		address(asm.R2, goroutine),
 		address(asm.R3, getAt),
@@ -257,34 +291,6 @@ func (p *programs) getBegins(e subject.Watched, function int) asm.Instructions {
 		asm.FnMapUpdateElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, exitLabel),
 		p.countLost(lostGets),
-	)
-}
-
-// batchBegins counts a lookup of many keys at once, and its keys.
-func (p *programs) batchBegins(e subject.Watched, b subject.Batch) asm.Instructions {
-	const sliceBytes = 4 // 1<<sliceBytes
-	keys := asm.Instructions{asm.LoadMem(asm.R7, asm.R6, register(e, b.KeysAt), asm.DWord)}
-	if b.InVector { // which begins with the addresses of its first slice and behind its last
-		keys = list(
-			zeroed(sliceAt, 16),
-			asm.LoadMem(asm.R3, asm.R6, register(e, b.KeysAt), asm.DWord),
-			user(sliceAt, 16),
-			asm.LoadMem(asm.R7, asm.R10, sliceAt+8, asm.DWord),
-			asm.LoadMem(asm.R1, asm.R10, sliceAt, asm.DWord),
-			asm.Sub.Reg(asm.R7, asm.R1),
-			asm.RSh.Imm(asm.R7, sliceBytes),
-		)
-	}
-
-	return join(
-		asm.Mov.Reg(asm.R6, asm.R1),
-		p.inWindow(),
-		keys,
-		asm.LoadMapValue(asm.R1, p.batched.FD(), 0),
-		asm.Mov.Imm(asm.R2, 1),
-		asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
-		asm.LoadMapValue(asm.R1, p.batched.FD(), 8),
-		asm.StoreXAdd(asm.R1, asm.R7, asm.DWord),
 	)
 }
 
@@ -478,17 +484,6 @@ func (p *programs) countLost(kind uint32) asm.Instructions {
 func (p *programs) counted() (lost Lost, err error) {
 	err = errors.Join(p.lost.Lookup(uint32(0), &losses{&lost}))
 	return lost, err
-}
-
-// batches are the lookups of many keys at once so far, and their keys.
-func (p *programs) batches() (b Batches, err error) {
-	value := make([]byte, p.batched.ValueSize())
-	if err := p.batched.Lookup(uint32(0), &value); err != nil {
-		return b, err
-	}
-
-	b.Calls, b.Keys = binary.NativeEndian.Uint64(value), binary.NativeEndian.Uint64(value[8:])
-	return b, nil
 }
 
 // losses is the value of the map of losses.
