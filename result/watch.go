@@ -86,18 +86,17 @@ type Watch struct {
 	Warnings []engine.Warning  `json:"warnings"`
 }
 
-// WatchedBatches are lookups of many keys at once. Figures are of the keys that are among the Gets,
-// and a block that keys of a batch share counts once.
+// WatchedBatches are lookups of many keys at once. A block that keys of a batch share counts once.
 type WatchedBatches struct {
 	Calls uint64 `json:"calls"`
 	Keys  uint64 `json:"keys"`
+	Gets  uint64 `json:"gets"` // keys that are among the Gets; the others are only counted
 
-	Gets          uint64 `json:"gets"` // keys that are among the Gets; the others are only counted
-	BlockReads    uint64 `json:"block_reads"`
-	BlockAccesses uint64 `json:"block_accesses,omitempty"`
+	BlockReads        uint64  `json:"block_reads"`
+	BlockReadsPerKey  float64 `json:"block_reads_per_key"`
+	BlockReadsPerCall float64 `json:"block_reads_per_call"`
 
-	BlockReadsPerKey     figure.Value `json:"block_reads_per_key,omitzero"`
-	BlockReadsPerCall    figure.Value `json:"block_reads_per_call,omitzero"`
+	// of the keys that are among the Gets
 	BlockAccessesPerKey  figure.Value `json:"block_accesses_per_key,omitzero"`
 	BlockAccessesPerCall figure.Value `json:"block_accesses_per_call,omitzero"`
 }

@@ -96,20 +96,21 @@ static long get_all(void *db, void **handles, long gets) {
 	return found;
 }
 
-// So many batches, each of 7 keys of all families, and of 5 of one by the other way in.
+// So many batches, each of 7 keys of all families, and of 40, more than RocksDB looks up together, of one by the other way in: it lacks two thirds of these.
 static void get_batches(void *db, void **handles, long batches) {
-	enum { many = 7, one = 5 };
+	enum { many = 7, one = 40 };
 	void *r = CALL(void *, readoptions_create), *families_of[many];
 	void (*batched)(void *, void *, void *, size_t, const char *const *, const size_t *, void **, char **, unsigned char) = named("rocksdb_batched_multi_get_cf");
-	char text[many][32], *values[many], *errs[many];
-	const char *asked[many];
-	size_t lengths[many], found[many];
+	char text[one][32], *values[one], *errs[one];
+	const char *asked[one];
+	size_t lengths[one], found[many];
 	for (long b = 0; b < batches; b++) {
-		for (int i = 0; i < many; i++) {
-			uint64_t n = (uint64_t)(b * many + i) % (uint64_t)keys * families + i % families;
+		for (int i = 0; i < one; i++) {
+			uint64_t n = (uint64_t)(b * one + i) % (uint64_t)keys * families + i % families;
 			lengths[i] = key_of(text[i], n);
 			asked[i] = text[i];
-			families_of[i] = handles[i % families];
+			if (i < many)
+				families_of[i] = handles[i % families];
 		}
 		CALL(void, multi_get_cf, db, r, families_of, (size_t)many, asked, lengths, values, found, errs);
 		for (int i = 0; i < many; i++) {

@@ -73,7 +73,7 @@ func (c *collector) Together(t *probe.Together) {
 		c.ours[b.gets[0].Database] = true
 	}
 
-	c.calls++
+	c.calls, c.keysTogether = c.calls+1, c.keysTogether+uint64(len(b.gets))
 	for i := range b.gets {
 		of := together{call: c.calls, first: i == 0, oneByOne: t.OneByOne}
 		c.keep(&b.gets[i], reads, of)
@@ -175,8 +175,20 @@ func divide(reads []read, t *cachesim.Trace, accesses []uint32) (all []read) {
 	return all
 }
 
-// batchFigures are those of the keys of batches that are among the Gets.
-func (a *analysis) batchFigures(w *result.WatchedBatches) {
+// batchFigures are of all keys of batches and their reads; accesses are of those keys alone that are
+// among the Gets.
+func (a *analysis) batchFigures(seen probe.Batches) *result.WatchedBatches {
+	if seen.Calls == 0 || seen.Keys == 0 {
+		return nil
+	}
+
+	w := &result.WatchedBatches{
+		Calls:      seen.Calls,
+		Keys:       seen.Keys,
+		BlockReads: a.others[subject.ForBatches].reads,
+	}
+
+	accesses := 0.0
 	for i := range a.gets {
 		g := &a.gets[i]
 		if g.together.call == 0 {
@@ -186,22 +198,18 @@ func (a *analysis) batchFigures(w *result.WatchedBatches) {
 		w.Gets++
 		w.BlockReads += uint64(len(g.reads))
 		if a.accesses != nil {
-			w.BlockAccesses += uint64(a.accesses[i])
+			accesses += float64(a.accesses[i])
 		}
 	}
 
-	if w.Gets == 0 {
-		return
+	keysPerCall := float64(w.Keys) / float64(w.Calls)
+	w.BlockReadsPerKey = float64(w.BlockReads) / float64(w.Keys)
+	w.BlockReadsPerCall = w.BlockReadsPerKey * keysPerCall
+	if accesses > 0 {
+		accesses /= float64(w.Gets)
+		w.BlockAccessesPerKey = figure.Known(accesses)
+		w.BlockAccessesPerCall = figure.Known(accesses * keysPerCall)
 	}
 
-	// The calls that were counted had so many keys.
-	calls := float64(w.Gets) / float64(w.Keys) * float64(w.Calls)
-	per := func(n uint64, known bool) (key, call figure.Value) {
-		if !known {
-			return key, call
-		}
-		return figure.Known(float64(n) / float64(w.Gets)), figure.Known(float64(n) / calls)
-	}
-	w.BlockReadsPerKey, w.BlockReadsPerCall = per(w.BlockReads, true)
-	w.BlockAccessesPerKey, w.BlockAccessesPerCall = per(w.BlockAccesses, a.accesses != nil)
+	return w
 }

@@ -84,28 +84,30 @@ type collector struct {
 	dir    string
 	layout Layout
 
-	keys       []byte
-	gets       []get
-	errors     map[uint64]int   // of values of errors, to tell failures from absent keys
-	errorOf    []uint64         // by Get
-	families   []string         // column families that were asked
-	handles    map[uint64]int16 // to which of them a handle goes
-	pending    map[probe.GetID][]read
-	batches    map[probe.GetID]*batch // of which keys came, but not all
-	spare      []*batch
-	calls      uint32          // that looked keys of batches up
-	ours       map[uint64]bool // handles whose Gets read tables of dir
-	others     map[string]sum  // reads that belong to no Get, by purpose
-	passed     []passed
-	moreGets   uint64 // beyond maxGets
-	moreReads  uint64 // of Gets, beyond maxReads
-	readsGone  uint64 // of Gets, of files that were closed and deleted before they were looked at
-	reads      uint64 // of tables
-	readsKept  int
-	histogram  *measure.Histogram
-	second     seconds
-	secondGets int
-	secondRead int
+	keys     []byte
+	gets     []get
+	errors   map[uint64]int   // of values of errors, to tell failures from absent keys
+	errorOf  []uint64         // by Get
+	families []string         // column families that were asked
+	handles  map[uint64]int16 // to which of them a handle goes
+	pending  map[probe.GetID][]read
+	batches  map[probe.GetID]*batch // of which keys came, but not all
+	spare    []*batch
+	calls    uint32 // that looked keys of batches up
+	// keysTogether are keys that these calls looked up.
+	keysTogether uint64
+	ours         map[uint64]bool // handles whose Gets read tables of dir
+	others       map[string]sum  // reads that belong to no Get, by purpose
+	passed       []passed
+	moreGets     uint64 // beyond maxGets
+	moreReads    uint64 // of Gets, beyond maxReads
+	readsGone    uint64 // of Gets, of files that were closed and deleted before they were looked at
+	reads        uint64 // of tables
+	readsKept    int
+	histogram    *measure.Histogram
+	second       seconds
+	secondGets   int
+	secondRead   int
 
 	opened  time.Duration // the open window
 	since   time.Time     // when it was opened; zero: none is open

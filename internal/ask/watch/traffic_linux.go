@@ -233,7 +233,10 @@ func Traffic(
 	a.w.RecordIf(figure.DeviceBusy, busy.share(a.w.Seconds))
 	a.count()
 	cost := p.Cost()
-	events := float64(a.w.Gets)*cost.Get.Seconds() + float64(a.reads)*cost.Read.Seconds()
+	// A batch costs what two Gets do, and each of its keys what a read does.
+	single := a.w.Gets - min(a.w.Gets, a.keysTogether)
+	events := float64(single+2*batches.Calls)*cost.Get.Seconds() +
+		float64(a.reads+a.keysTogether)*cost.Read.Seconds()
 	a.w.Cost = result.WatchCost{
 		GetNanos:  cost.Get.Nanoseconds(),
 		ReadNanos: cost.Read.Nanoseconds(),
@@ -247,11 +250,7 @@ func Traffic(
 	}
 
 	a.table()
-	if batches.Calls > 0 {
-		a.w.MultiGets = &result.WatchedBatches{Calls: batches.Calls, Keys: batches.Keys}
-		a.batchFigures(a.w.MultiGets)
-	}
-
+	a.w.MultiGets = a.batchFigures(batches)
 	a.warn()
 	seen.Watch, seen.Trace = a.w, a.traced
 	for _, i := range a.order {

@@ -66,8 +66,8 @@ func (w Watched) Answer() string {
 			unit.Significant(w.Watched, 2))
 	}
 
-	text := fmt.Sprintf("%s (pid %d) made %s Gets a second: %s block reads per Get", program, p.PID,
-		doc.ShortCount(w.OrZero(figure.GetsPerSecond)),
+	text := fmt.Sprintf("%s (pid %d) made %s Gets a second%s: %s block reads per Get", program,
+		p.PID, doc.ShortCount(w.OrZero(figure.GetsPerSecond)), w.inBatches(),
 		doc.PerGet(w.OrZero(figure.BlockReadsPerGet)))
 	if hit := doc.At(w.HitRate, "all"); hit != nil {
 		text += fmt.Sprintf(", %s of the block accesses from its cache", doc.Percent(100**hit))
@@ -80,6 +80,35 @@ func (w Watched) Answer() string {
 
 	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.others(verdict),
 		w.consult(verdict), w.raise(verdict), w.change(verdict)}), " ")
+}
+
+// inBatches says how many of the Gets are keys of MultiGets.
+func (w Watched) inBatches() string {
+	m := w.MultiGets
+	if m == nil || m.Gets == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s of them as keys of MultiGets of %s keys",
+		doc.Percent(100*float64(m.Gets)/float64(w.Gets)),
+		unit.Significant(float64(m.Keys)/float64(m.Calls), 2))
+}
+
+// batches tells what MultiGets read.
+func (w Watched) batches() string {
+	m := w.MultiGets
+	if m == nil || m.BlockReadsPerCall == 0 && m.Gets == 0 {
+		return ""
+	}
+
+	text := fmt.Sprintf("A MultiGet made %s block reads, %s for each of its %s keys",
+		doc.PerGet(m.BlockReadsPerCall), doc.PerGet(m.BlockReadsPerKey),
+		unit.Significant(float64(m.Keys)/float64(m.Calls), 2))
+	if accesses, known := m.BlockAccessesPerCall.Number(); known {
+		text += fmt.Sprintf(", and %s block accesses, %s for each; a block that its keys share "+
+			"counts once", doc.PerGet(accesses), doc.PerGet(m.BlockAccessesPerKey.OrZero()))
+	}
+
+	return text + "."
 }
 
 // counted are the keys of MultiGets of which no more is known.
@@ -423,7 +452,7 @@ func (w Watched) Document() *doc.Document {
 	d.Add("Who asks", doc.Block{Title: "Gets by kind of key", Method: method, Table: w.keys(),
 		Texts: doc.Without([]string{w.skew()})})
 	d.Add("What is read",
-		doc.Block{Texts: doc.Without([]string{w.sources(), w.device(), w.opens()})},
+		doc.Block{Texts: doc.Without([]string{w.sources(), w.batches(), w.device(), w.opens()})},
 		doc.Block{
 			Title:  "Reads of tables by purpose",
 			Detail: true,
@@ -517,9 +546,10 @@ func (w Watched) series() *doc.Chart {
 func Second(t result.Tick) string {
 	text := fmt.Sprintf("%4.0f s  %s Gets/s", t.Seconds, doc.ShortCount(t.OpsPerSecond))
 	if t.BlockReadsPerOp != nil {
-		text += fmt.Sprintf(", %s block reads/Get, p50 %s, p99 %s", doc.PerGet(*t.BlockReadsPerOp),
-			doc.ShortNanos(t.P50),
-			doc.ShortNanos(t.P99))
+		text += fmt.Sprintf(", %s block reads/Get", doc.PerGet(*t.BlockReadsPerOp))
+	}
+	if t.P50 > 0 { // not of keys of MultiGets, which have no time of their own
+		text += fmt.Sprintf(", p50 %s, p99 %s", doc.ShortNanos(t.P50), doc.ShortNanos(t.P99))
 	}
 	return text
 }

@@ -171,9 +171,16 @@ func TestLargerCacheIsTheVerdicts(t *testing.T) {
 	batches := *w.Watch
 	batches.Gets, batches.MultiGets = 0, &result.WatchedBatches{Calls: 1000, Keys: 7500}
 	const many = "node (pid 7) looked up 750 keys a second by MultiGet, 7.5 keys at a time, and " +
-		"made no single Get. The block reads of MultiGets are not resolved, so what limits the " +
-		"process is not known."
+		"made no single Get. The block reads of these keys are not known, so what limits the " +
+		"process is not known either."
 	if answer := (Watched{Watch: &batches}).Answer(); answer != many {
 		t.Error(cmp.Diff(many, answer))
+	}
+
+	batches.Gets, batches.MultiGets.Gets = 30_000, 7500
+	const some = "node (pid 7) made 10k Gets a second, 25.0% of them as keys of MultiGets of 7.5 " +
+		"keys: 0.600 block reads per Get."
+	if answer := (Watched{Watch: &batches}).Answer(); !strings.Contains(answer, some) {
+		t.Error(answer)
 	}
 }

@@ -460,7 +460,7 @@ func (w *watching) report(event []byte) {
 	native := w.target.Engine.Module == ""
 	switch kind, number := half(getKind)&(1<<kindBits-1), half(getKind)>>kindBits; kind {
 	case kindTogether:
-		w.gets++
+		w.gets += 2 // its functions are probed thrice or more
 		w.together = Together{
 			ID:       GetID{word(getGoroutine), word(getStart)},
 			Start:    time.Duration(word(getStart)),
@@ -476,9 +476,11 @@ func (w *watching) report(event []byte) {
 
 		return
 	case kindGet, kindKey:
-		w.gets++
 		var f subject.Function
-		if kind == kindGet {
+		if kind == kindKey {
+			w.reads++ // a key costs as much
+		} else {
+			w.gets++
 			f = w.target.Engine.Gets[number]
 		}
 
