@@ -95,7 +95,8 @@ func watchRocks(t *testing.T, program, library string) {
 }
 
 // TestWatchCountsKeysOfMultiGets: of lookups of many keys at once, by both ways into RocksDB, each
-// key is a Get with its column family and its outcome, and their reads are those of RocksDB.
+// key is a Get with its column family and its outcome, and their reads are those of RocksDB. Of a
+// batch with more keys than are read, keys and reads are counted.
 func TestWatchCountsKeysOfMultiGets(t *testing.T) {
 	watching(t)
 	program := rocksGets(t)
@@ -109,6 +110,7 @@ func TestWatchCountsKeysOfMultiGets(t *testing.T) {
 			}
 
 			t.Setenv("BATCHES", fmt.Sprint(batches))
+			t.Setenv("BATCH_KEYS", "40") // RocksDB looks 32 up together
 			w, counts := rocksSeen(t, program, library, dir, gets, cacheBytes)
 			// RocksDB's counter of calls is of other things in each version.
 			keys := counts["rocksdb.number.multiget.keys.read"]
@@ -127,6 +129,26 @@ func TestWatchCountsKeysOfMultiGets(t *testing.T) {
 			compareRocksReads(t, &w.Watch, counts)
 			v := watched.Watched{Watch: &w.Watch}
 			if got := v.Verdict().Bottleneck; got == advice.MostlyBatches {
+				t.Errorf("the verdict is %q: %s", got, v.Answer())
+			}
+
+			t.Setenv("BATCH_KEYS", "600")
+			w, counts = rocksSeen(t, program, library, dir, gets, cacheBytes)
+			read := uint64(0)
+			for _, r := range w.Watch.Reads {
+				if r.Purpose == subject.ForBatches {
+					read = r.Reads
+				}
+			}
+
+			m = w.Watch.MultiGets
+			if m.Keys != 607*batches || m.Gets != 7*batches || w.Watch.Gets != gets+m.Gets ||
+				read == 0 || m.BlockReads <= read {
+				t.Errorf("%d Gets and MultiGets %+v; %d reads for MultiGets", w.Watch.Gets, m, read)
+			}
+
+			v = watched.Watched{Watch: &w.Watch}
+			if got := v.Verdict().Bottleneck; got != advice.MostlyBatches {
 				t.Errorf("the verdict is %q: %s", got, v.Answer())
 			}
 		})

@@ -1,5 +1,5 @@
 // A program with RocksDB that knows nothing of Statelab: it writes a database of three column families, or makes Gets and tells what
-// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] [OPEN_FILES=N] [FILTERS=none] [BATCHES=N] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
+// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] [OPEN_FILES=N] [FILTERS=none] [BATCHES=N BATCH_KEYS=7..1000] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
 //
 // It has no headers of RocksDB: those of several versions are tried with it. Reading, it says when the library is loaded, waits for a byte before it opens
 // the database, and for the end of its input before it ends. With mix it is a node that reads and writes until its input ends, with so many Gets a second.
@@ -96,14 +96,15 @@ static long get_all(void *db, void **handles, long gets) {
 	return found;
 }
 
-// So many batches, each of 7 keys of all families, and of 40, more than RocksDB looks up together, of one by the other way in: it lacks two thirds of these.
+// So many batches, each of 7 keys of all families, and of BATCH_KEYS of one by the other way in, which lacks two thirds of them.
 static void get_batches(void *db, void **handles, long batches) {
-	enum { many = 7, one = 40 };
+	enum { many = 7, most = 1000 };
+	int one = getenv("BATCH_KEYS") == NULL ? many : atoi(getenv("BATCH_KEYS"));
 	void *r = CALL(void *, readoptions_create), *families_of[many];
 	void (*batched)(void *, void *, void *, size_t, const char *const *, const size_t *, void **, char **, unsigned char) = named("rocksdb_batched_multi_get_cf");
-	char text[one][32], *values[one], *errs[one];
-	const char *asked[one];
-	size_t lengths[one], found[many];
+	char text[most][32], *values[most], *errs[most];
+	const char *asked[most];
+	size_t lengths[most], found[many];
 	for (long b = 0; b < batches; b++) {
 		for (int i = 0; i < one; i++) {
 			uint64_t n = (uint64_t)(b * one + i) % (uint64_t)keys * families + i % families;
@@ -117,7 +118,7 @@ static void get_batches(void *db, void **handles, long batches) {
 			check(errs[i]);
 			free(values[i]);
 		}
-		batched(db, r, handles[0], one, asked, lengths, (void **)values, errs, 0);
+		batched(db, r, handles[0], (size_t)one, asked, lengths, (void **)values, errs, 0);
 		for (int i = 0; i < one; i++) {
 			check(errs[i]);
 			if (values[i] != NULL)

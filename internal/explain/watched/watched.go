@@ -88,7 +88,7 @@ func (w Watched) inBatches() string {
 	if m == nil || m.Gets == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s of them as keys of MultiGets of %s keys",
+	return fmt.Sprintf(", %s of them as keys of MultiGets (%s keys each)",
 		doc.Percent(100*float64(m.Gets)/float64(w.Gets)),
 		unit.Significant(float64(m.Keys)/float64(m.Calls), 2))
 }

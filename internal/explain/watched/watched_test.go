@@ -178,8 +178,8 @@ func TestLargerCacheIsTheVerdicts(t *testing.T) {
 	}
 
 	batches.Gets, batches.MultiGets.Gets = 30_000, 7500
-	const some = "node (pid 7) made 10k Gets a second, 25.0% of them as keys of MultiGets of 7.5 " +
-		"keys: 0.600 block reads per Get."
+	const some = "node (pid 7) made 10k Gets a second, 25.0% of them as keys of MultiGets (7.5 " +
+		"keys each): 0.600 block reads per Get."
 	if answer := (Watched{Watch: &batches}).Answer(); !strings.Contains(answer, some) {
 		t.Error(answer)
 	}
