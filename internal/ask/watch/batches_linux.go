@@ -60,6 +60,7 @@ func (c *collector) Together(t *probe.Together) {
 	delete(c.batches, t.ID)
 	reads := c.pending[t.ID]
 	delete(c.pending, t.ID)
+	c.calls++
 	if b == nil || len(b.gets) < t.Keys || slices.ContainsFunc(b.gets, func(g probe.Get) bool {
 		return c.familyOf(g.Family) < 0 || g.KeyBytes > len(g.Key)
 	}) {
@@ -73,12 +74,13 @@ func (c *collector) Together(t *probe.Together) {
 		c.ours[b.gets[0].Database] = true
 	}
 
-	c.calls, c.keysTogether = c.calls+1, c.keysTogether+uint64(len(b.gets))
 	for i := range b.gets {
 		of := together{call: c.calls, first: i == 0, oneByOne: t.OneByOne}
 		c.keep(&b.gets[i], reads, of)
 		reads = nil
 	}
+
+	c.keysTogether += uint64(len(b.gets))
 
 	b.gets, b.keys = b.gets[:0], b.keys[:0]
 	c.spare = append(c.spare, b)

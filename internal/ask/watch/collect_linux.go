@@ -94,7 +94,7 @@ type collector struct {
 	batches  map[probe.GetID]*batch // of which keys came, but not all
 	spare    []*batch
 	calls    uint32 // that looked keys of batches up
-	// keysTogether are keys that these calls looked up.
+	// keysTogether are those of them that are among the Gets.
 	keysTogether uint64
 	ours         map[uint64]bool // handles whose Gets read tables of dir
 	others       map[string]sum  // reads that belong to no Get, by purpose

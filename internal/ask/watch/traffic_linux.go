@@ -233,9 +233,9 @@ func Traffic(
 	a.w.RecordIf(figure.DeviceBusy, busy.share(a.w.Seconds))
 	a.count()
 	cost := p.Cost()
-	// A batch costs what two Gets do, and each of its keys what a read does.
+	// As it is reckoned in the probe: a call for several keys as two Gets, and a key as a read.
 	single := a.w.Gets - min(a.w.Gets, a.keysTogether)
-	events := float64(single+2*batches.Calls)*cost.Get.Seconds() +
+	events := float64(single+2*uint64(a.calls))*cost.Get.Seconds() +
 		float64(a.reads+a.keysTogether)*cost.Read.Seconds()
 	a.w.Cost = result.WatchCost{
 		GetNanos:  cost.Get.Nanoseconds(),
