@@ -115,7 +115,7 @@ func (a *analysis) attribute(t *cachesim.Trace, wanted []int) (divided bool) {
 		switch g := &a.gets[i]; {
 		case g.together.call == 0 || !g.together.first || len(g.reads) == 0:
 		case g.together.oneByOne:
-			a.attributeOneByOne(t, wanted, n)
+			a.attributeInTurn(t, wanted, n)
 		default:
 			before := len(g.reads)
 			g.reads = divide(g.reads, t, accessesOf(t, n))
@@ -126,9 +126,9 @@ func (a *analysis) attribute(t *cachesim.Trace, wanted []int) (divided bool) {
 	return divided
 }
 
-// attributeOneByOne gives each read of the batch that begins at a place of wanted to the first key that can
-// have made it: keys are looked up in their order, as reads come in theirs.
-func (a *analysis) attributeOneByOne(t *cachesim.Trace, wanted []int, first int) {
+// attributeInTurn gives each read of the batch that begins at a place of wanted to the first key
+// that can have made it: keys are looked up in their order, as reads come in theirs.
+func (a *analysis) attributeInTurn(t *cachesim.Trace, wanted []int, first int) {
 	all, call, n := a.gets[wanted[first]].reads, a.gets[wanted[first]].together.call, first
 	a.gets[wanted[first]].reads = nil
 	for _, r := range all {
@@ -177,8 +177,8 @@ func divide(reads []read, t *cachesim.Trace, accesses []uint32) (all []read) {
 	return all
 }
 
-// batchFigures are of all keys of batches and their reads; accesses are of those keys alone that are
-// among the Gets.
+// batchFigures are of all keys of batches and their reads; accesses are of those keys alone that
+// are among the Gets.
 func (a *analysis) batchFigures(seen probe.Batches) *result.WatchedBatches {
 	if seen.Calls == 0 || seen.Keys == 0 {
 		return nil

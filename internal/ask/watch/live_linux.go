@@ -50,8 +50,8 @@ func newLive(t *probe.Target, dir, engine string, told func(result.WatchCounts))
 // allKeys are those of a program whose kinds of keys are not known.
 const allKeys = "all keys"
 
-// get counts one of a column family; "": it is not known, or the engine has none. timed: its time is
-// not that of another one in its batch.
+// get counts one of a column family; "": it is not known, or the engine has none. timed: its time
+// is not that of another one in its batch.
 func (l *live) get(g *probe.Get, family string, timed bool) {
 	if l == nil {
 		return

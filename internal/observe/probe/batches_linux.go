@@ -171,8 +171,8 @@ func outcomeOf() asm.Instructions {
 	)
 }
 
-// contextVector looks at the vector of the keys' contexts. Without its own address in it, or with fewer
-// contexts than the call was said to have, it is another one than is known here.
+// contextVector looks at the vector of the keys' contexts. Without its own address in it, or with
+// fewer contexts than the call was said to have, it is another one than is known here.
 func contextVector() asm.Instructions {
 	return list(
 		noted(asm.R3, togetherKeys),

@@ -15,8 +15,8 @@
 // Goals: every event seen or counted as lost. Non-goals: what an event means (internal/ask/watch).
 //
 // Read find_linux.go (which process), binary_linux.go and library_linux.go (where Gets begin and
-// end), programs_linux.go and batches_linux.go (what runs in the kernel) and attach_linux.go (its life) in this order;
-// faults_linux.go for page faults, pagecache_linux.go for the page cache.
+// end), programs_linux.go and batches_linux.go (what runs in the kernel) and attach_linux.go (its
+// life) in this order; faults_linux.go for page faults, pagecache_linux.go for the page cache.
 package probe
 
 import (
