@@ -40,9 +40,15 @@ type Watch struct {
 	// MultiGets look many keys up at once, each of which is a Get if it is known; absent: none was
 	// seen.
 	MultiGets *WatchedBatches `json:"multi_gets,omitempty"`
-	Lost      WatchLost       `json:"lost"`
-	Cost      WatchCost       `json:"cost"`
-	Resolved  uint64          `json:"resolved_gets"` // whose block accesses were worked out
+	// Seeks of iterators, which are not among the Gets either; absent: none was seen, or the engine
+	// is one whose Seeks are not counted.
+	Seeks *WatchedSeeks `json:"seeks,omitempty"`
+	// IteratorShare is the part of the reads of tables for lookups (Gets and iterators) that are
+	// for iterators.
+	IteratorShare float64   `json:"iterator_reads_share,omitempty"`
+	Lost          WatchLost `json:"lost"`
+	Cost          WatchCost `json:"cost"`
+	Resolved      uint64    `json:"resolved_gets"` // whose block accesses were worked out
 
 	BlockReadsPerGetByType map[string]float64 `json:"-"`
 	HitRate                map[string]float64 `json:"-"` // by type of block
@@ -99,6 +105,17 @@ type WatchedBatches struct {
 	// of the keys that are among the Gets
 	BlockAccessesPerKey  figure.Value `json:"block_accesses_per_key,omitzero"`
 	BlockAccessesPerCall figure.Value `json:"block_accesses_per_call,omitzero"`
+}
+
+// WatchedSeeks are Seeks of iterators, of all databases of the process, and their reads of tables,
+// which may have several blocks.
+type WatchedSeeks struct {
+	Calls        uint64  `json:"calls"`
+	Reads        uint64  `json:"reads"` // inside them
+	ReadsPerCall float64 `json:"reads_per_call"`
+	// ReadsBeyond are of iterators that went on to another block, as far as their thread tells.
+	ReadsBeyond uint64  `json:"reads_beyond"`
+	MeanNanos   float64 `json:"mean_ns"`
 }
 
 // members are the figures that are not one number each.
@@ -217,6 +234,7 @@ type WatchCounts struct {
 	ObservedSeconds float64 // in which every Get was seen
 	Gets            map[string]WatchKeyCounts
 	Reads           map[string]uint64 // of tables, by purpose
+	Seeks           uint64            // of iterators, where they can be seen
 	MajorFaults     uint64            // of a mapped database
 
 	CacheBytes int64 // of the block cache; 0: there is none, or it is not known

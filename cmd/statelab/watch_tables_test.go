@@ -155,6 +155,49 @@ func TestWatchCountsKeysOfMultiGets(t *testing.T) {
 	}
 }
 
+// TestWatchCountsSeeks: Seeks are those that RocksDB counted, and all its reads after opening are
+// for Gets or for iterators, inside Seeks or where these go on.
+func TestWatchCountsSeeks(t *testing.T) {
+	watching(t)
+	program := rocksGets(t)
+	for name, library := range rocksLibraries(t) {
+		t.Run(name, func(t *testing.T) {
+			const gets, seeks, cacheBytes = 2_000, 300, 700_000
+			dir := filepath.Join(t.TempDir(), "db")
+			if text, err := exec.Command(program, library, "write", dir, "0",
+				"1000000").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+
+			t.Setenv("SEEKS", fmt.Sprint(seeks))
+			seen, counts := rocksSeen(t, program, library, dir, gets, cacheBytes)
+			w, reads := &seen.Watch, map[string]int64{}
+			for _, r := range w.Reads {
+				reads[r.Purpose] = int64(r.Reads)
+			}
+
+			all := counts["rocksdb.last.level.read.count"] +
+				counts["rocksdb.non.last.level.read.count"]
+			if w.Gets != gets || counts["rocksdb.number.db.seek"] != seeks ||
+				reads[subject.ForGets]+reads[subject.ForIterators] != all {
+				t.Errorf("%d Gets and reads %v; RocksDB counted %d Seeks and %d reads", w.Gets,
+					reads, counts["rocksdb.number.db.seek"], all)
+			}
+
+			s := w.Seeks
+			if s == nil || s.Calls != seeks || s.Reads < seeks/2 || s.ReadsBeyond < seeks/2 ||
+				int64(s.Reads+s.ReadsBeyond) != reads[subject.ForIterators] {
+				t.Errorf("Seeks: %+v; reads %v", s, reads)
+			}
+
+			if answer := (watched.Watched{Watch: w}).Answer(); !strings.Contains(answer,
+				" are for iterators") {
+				t.Error(answer)
+			}
+		})
+	}
+}
+
 // rocksSeen is what is seen of a program that makes so many Gets, and what RocksDB counted of them.
 func rocksSeen(
 	t *testing.T, program, library, dir string, gets uint64, cacheBytes int64,

@@ -995,6 +995,7 @@ func (c *counting) Get(g *probe.Get) {
 }
 
 func (*counting) Together(*probe.Together) {}
+func (*counting) Seek(*probe.Seek)         {}
 
 func (c *counting) Read(r *probe.Read) {
 	if r.Get == (probe.GetID{}) {

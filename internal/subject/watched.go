@@ -15,6 +15,7 @@ type Watched struct {
 	Gets          []Function // of which a Get runs one, once; those that the binary has are watched
 	Batches       []Batch    // of which a lookup of many keys runs one, once
 	Together      []Together // which make the Gets of such a lookup, or of a part of its keys
+	Seeks         []string   // symbols: a Seek of an iterator runs one, or several in each other
 	TableSuffixes []string   // of the names of files with keys and values
 	// SharedStrings is a symbol that a library in C++ has if its strings are those of the
 	// compiler's library before GCC 5.
@@ -174,6 +175,12 @@ func watchedBlockTables(engine string) Watched {
 		},
 		Batches:  blockTableBatches(),
 		Together: blockTablesTogether(),
+		Seeks: []string{
+			"_ZN7rocksdb6DBIter4SeekERKNS_5SliceE",
+			"_ZN7rocksdb6DBIter11SeekForPrevERKNS_5SliceE",
+			"_ZN7rocksdb6DBIter11SeekToFirstEv",
+			"_ZN7rocksdb6DBIter10SeekToLastEv",
+		},
 		// string const& ColumnFamilyHandleImpl::GetName() const; with newer strings, the symbol
 		// says so
 		SharedStrings: "_ZNK7rocksdb22ColumnFamilyHandleImpl7GetNameEv",

@@ -1,5 +1,5 @@
 // A program with RocksDB that knows nothing of Statelab: it writes a database of three column families, or makes Gets and tells what
-// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] [OPEN_FILES=N] [FILTERS=none] [BATCHES=N BATCH_KEYS=7..1000] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
+// RocksDB's own counters say of them. Usage: [TRACES=PREFIX] [OPEN_FILES=N] [FILTERS=none] [BATCHES=N BATCH_KEYS=7..1000] [SEEKS=N] rocksgets LIBRARY write|read|mix DIR GETS CACHE-BYTES [KEYS]
 //
 // It has no headers of RocksDB: those of several versions are tried with it. Reading, it says when the library is loaded, waits for a byte before it opens
 // the database, and for the end of its input before it ends. With mix it is a node that reads and writes until its input ends, with so many Gets a second.
@@ -127,6 +127,21 @@ static void get_batches(void *db, void **handles, long batches) {
 	}
 }
 
+// So many Seeks, each of an iterator of its own, which goes on to some blocks behind it.
+static void seek_all(void *db, void **handles, long seeks) {
+	enum { next = 100 };
+	void *r = CALL(void *, readoptions_create);
+	char key[32];
+	for (long i = 0; i < seeks; i++) {
+		void *at = CALL(void *, create_iterator_cf, db, r, handles[i % families]);
+		size_t length = key_of(key, (uint64_t)i * 7919);
+		CALL(void, iter_seek, at, key, length);
+		for (int n = 0; n < next && CALL(unsigned char, iter_valid, at); n++)
+			CALL(void, iter_next, at);
+		CALL(void, iter_destroy, at);
+	}
+}
+
 // RocksDB's own traces of the Gets: of its cache and of its files.
 static void trace(void *db, const char *prefix) {
 	void *o = CALL(void *, trace_options_create);
@@ -237,6 +252,8 @@ int main(int n, char **args) {
 		tell("before", options);
 		if (getenv("BATCHES") != NULL)
 			get_batches(db, handles, atol(getenv("BATCHES")));
+		if (getenv("SEEKS") != NULL)
+			seek_all(db, handles, atol(getenv("SEEKS")));
 		printf("found %ld\n", get_all(db, handles, atol(args[4])));
 		tell("after", options);
 		if (traces != NULL)

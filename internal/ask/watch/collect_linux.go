@@ -19,6 +19,7 @@ import (
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/probe"
 	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
 )
 
 // Limits of what is kept of single Gets and reads; what comes later is counted.
@@ -98,6 +99,8 @@ type collector struct {
 	keysTogether uint64
 	ours         map[uint64]bool // handles whose Gets read tables of dir
 	others       map[string]sum  // reads that belong to no Get, by purpose
+	seeks        result.WatchedSeeks
+	seekTime     time.Duration
 	passed       []passed
 	moreGets     uint64 // beyond maxGets
 	moreReads    uint64 // of Gets, beyond maxReads
@@ -271,6 +274,10 @@ func (c *collector) Read(r *probe.Read) {
 
 	if r.Get == (probe.GetID{}) {
 		c.other(r.Purpose, int64(r.Bytes))
+		if r.InSeek {
+			c.seeks.Reads++
+		}
+
 		if r.Purpose == subject.ForCompaction && len(c.passed) < maxReads {
 			c.passed = append(c.passed, passed{t, r.Offset, r.Start})
 		}
@@ -289,6 +296,13 @@ func (c *collector) Read(r *probe.Read) {
 		bytes:  int32(r.Bytes),
 		device: r.DeviceReads > 0,
 	})
+}
+
+// Seek implements probe.Events.
+func (c *collector) Seek(s *probe.Seek) {
+	c.seeks.Calls++
+	c.seekTime += s.End - s.Start
+	c.live.seek()
 }
 
 // passed is a read of a compaction, which goes through a table in order: the blocks before it that

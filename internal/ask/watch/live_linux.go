@@ -79,6 +79,12 @@ func (l *live) get(g *probe.Get, family string, timed bool) {
 	l.Gets[kind] = counts
 }
 
+func (l *live) seek() {
+	if l != nil {
+		l.Seeks++
+	}
+}
+
 func (l *live) read(purpose string) {
 	if l != nil {
 		l.Reads[purpose]++

@@ -235,7 +235,7 @@ func Traffic(
 	cost := p.Cost()
 	// As it is reckoned in the probe: a call for several keys as two Gets, and a key as a read.
 	single := a.w.Gets - min(a.w.Gets, a.keysTogether)
-	events := float64(single+2*uint64(a.calls))*cost.Get.Seconds() +
+	events := float64(single+2*uint64(a.calls)+a.seeks.Calls)*cost.Get.Seconds() +
 		float64(a.reads+a.keysTogether)*cost.Read.Seconds()
 	a.w.Cost = result.WatchCost{
 		GetNanos:  cost.Get.Nanoseconds(),
@@ -250,7 +250,7 @@ func Traffic(
 	}
 
 	a.table()
-	a.w.MultiGets = a.batchFigures(batches)
+	a.w.MultiGets, a.w.Seeks = a.batchFigures(batches), a.seekFigures()
 	a.warn()
 	seen.Watch, seen.Trace = a.w, a.traced
 	for _, i := range a.order {
@@ -362,6 +362,19 @@ func (a *analysis) count() {
 	w.DistinctKeys, w.Tenths = uint64(len(distinct)), tenths(distinct)
 }
 
+// seekFigures are those of iterators; nil: none was seen.
+func (a *analysis) seekFigures() *result.WatchedSeeks {
+	s := a.seeks
+	if s.Calls == 0 {
+		return nil
+	}
+
+	s.ReadsBeyond = a.others[subject.ForIterators].reads - s.Reads
+	s.ReadsPerCall = float64(s.Reads) / float64(s.Calls)
+	s.MeanNanos = float64(a.seekTime) / float64(s.Calls)
+	return &s
+}
+
 // almostAlways is the part of the time that is as good as all of it.
 const almostAlways = 0.95
 
@@ -398,6 +411,11 @@ func (a *analysis) purposes(reads, bytes uint64) {
 	sums[subject.ForGets] = sum{unfinished.reads + reads, unfinished.bytes + bytes}
 	seconds := max(a.watched.Seconds(), 1e-9)
 	a.w.Reads = nil
+	if iterators := float64(sums[subject.ForIterators].reads); iterators > 0 {
+		a.w.IteratorShare = iterators / (iterators + float64(sums[subject.ForGets].reads+
+			sums[subject.ForBatches].reads))
+	}
+
 	for _, purpose := range []string{subject.ForGets, subject.ForBatches, subject.ForCompaction,
 		subject.ForFlush, subject.ForIterators, subject.ForOther} {
 		if s := sums[purpose]; s.reads > 0 || purpose == subject.ForGets {

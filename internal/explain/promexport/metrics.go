@@ -90,6 +90,8 @@ var (
 		"Negative lookups: Gets of the process that found nothing, by kind of key.", counter}
 	watchGetSeconds = metric{ofWatch + "get_seconds_total",
 		"Time that threads of the process spent in Gets, by kind of key.", counter}
+	watchSeeks = metric{ofWatch + "seeks_total",
+		"Seeks of iterators by the process, of RocksDB.", counter}
 	watchReads = metric{ofWatch + "table_reads_total",
 		"Reads of tables by the process, by purpose: those for Gets are block reads.", counter}
 	watchFaults = metric{ofWatch + "major_page_faults_total",

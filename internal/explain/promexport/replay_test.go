@@ -56,6 +56,7 @@ func TestMetricsKeepTheirNames(t *testing.T) {
 			"slots": {Gets: 7, Absent: 2, Seconds: 0.25},
 		},
 		Reads:       map[string]uint64{"gets": 3, "compaction": 4},
+		Seeks:       5,
 		MajorFaults: 9,
 		CacheBytes:  1 << 20,
 		Memory:      result.WatchedMemory{LimitBytes: 1 << 30, UsedBytes: 1 << 29},

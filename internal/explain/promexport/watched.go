@@ -44,6 +44,10 @@ func (w *Watched) collect(f families) {
 		send(watchGetSeconds, gets.Seconds, "keys", kind)
 	}
 
+	if c.Seeks > 0 {
+		send(watchSeeks, float64(c.Seeks))
+	}
+
 	for _, purpose := range slices.Sorted(maps.Keys(c.Reads)) {
 		send(watchReads, float64(c.Reads[purpose]), "purpose", purpose)
 	}

@@ -79,7 +79,27 @@ func (w Watched) Answer() string {
 	verdict := w.Verdict()
 
 	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.others(verdict),
-		w.consult(verdict), w.raise(verdict), w.change(verdict)}), " ")
+		w.iterators(), w.consult(verdict), w.raise(verdict), w.change(verdict)}), " ")
+}
+
+// manyReads are a part of the reads for lookups that the answer tells of.
+const manyReads = 0.1
+
+// iterators says how much is read by what is neither a Get nor simulated, if it is much.
+func (w Watched) iterators() string {
+	if w.IteratorShare < manyReads {
+		return ""
+	}
+
+	text := doc.Percent(100*w.IteratorShare) + " of the reads for lookups are for iterators, " +
+		"which are not simulated"
+	if s := w.Seeks; s != nil {
+		text += fmt.Sprintf(": %s Seeks a second, each with %s reads and then %s where its "+
+			"iterator went on", doc.ShortCount(float64(s.Calls)/max(w.Watched, 1e-9)),
+			doc.PerGet(s.ReadsPerCall), doc.PerGet(float64(s.ReadsBeyond)/float64(s.Calls)))
+	}
+
+	return text + "."
 }
 
 // inBatches says how many of the Gets are keys of MultiGets.

@@ -159,7 +159,16 @@ func (p *Probe) attach() (err error) {
 		}
 	}
 
+	seeks, seekEnds := p.target.code.seekOffsets()
+	if err := p.uprobes(&p.ends, p.programs.seekExit, seekEnds); err != nil {
+		return err
+	}
+
 	if err := p.setWindow(true); err != nil {
+		return err
+	}
+
+	if err := p.uprobes(&p.begins, p.programs.seekEntry, seeks); err != nil {
 		return err
 	}
 
@@ -183,6 +192,14 @@ func (p *Probe) attach() (err error) {
 	}
 
 	return nil
+}
+
+// seekOffsets are where Seeks begin, and where they return.
+func (c *code) seekOffsets() (begin, end []uint64) {
+	for _, at := range c.seeks {
+		begin, end = append(begin, at.entry), append(end, at.returns...)
+	}
+	return begin, end
 }
 
 // setWindow begins or ends what the tracepoints report.
@@ -234,6 +251,10 @@ func (p *Probe) allThreads() bool {
 
 // uprobes attaches a program to places in the process's binary.
 func (p *Probe) uprobes(links *[]link.Link, program *ebpf.Program, offsets []uint64) error {
+	if len(offsets) == 0 {
+		return nil
+	}
+
 	if p.multi {
 		l, err := p.program.UprobeMulti(nil, program,
 			&link.UprobeMultiOptions{Addresses: offsets, PID: uint32(p.target.PID)})
@@ -294,6 +315,7 @@ func (p *Probe) Watch(ctx context.Context, share float64, on Events) error {
 		share:      share,
 		fixed:      share > 0,
 		nextSecond: time.Now().Add(time.Second),
+		iterating:  map[uint64]bool{},
 	}
 
 	if !w.fixed {
@@ -321,7 +343,8 @@ type watching struct {
 	read        Read
 	get         Get
 	together    Together
-	closed      time.Duration // the end of the window
+	iterating   map[uint64]bool // threads that made a Seek, whose other reads go on from there
+	closed      time.Duration   // the end of the window
 }
 
 // inside reports whether what began at a time is of the window. Probes come and go one after the
@@ -475,6 +498,15 @@ func (w *watching) report(event []byte) {
 		}
 
 		return
+	case kindSeek:
+		w.gets++
+		w.iterating[word(getGoroutine)] = true
+		seek := Seek{time.Duration(word(getStart)), time.Duration(word(getEnd))}
+		if w.inside(seek.Start) {
+			w.on.Seek(&seek)
+		}
+
+		return
 	case kindGet, kindKey:
 		var f subject.Function
 		if kind == kindKey {
@@ -527,11 +559,16 @@ func (w *watching) report(event []byte) {
 	}
 
 	began := w.read.Start
-	if start := word(readGetStart); start != 0 {
+	if start := word(readGetStart); half(readKind)>>kindBits == kindSeek {
+		began, w.read.InSeek, w.read.Purpose = time.Duration(start), true, subject.ForIterators
+	} else if start != 0 {
 		w.read.Get, began = GetID{word(readGoroutine), start}, time.Duration(start)
 	} else if native {
 		name, _, _ := bytes.Cut(event[readStack:readStack+threadName], []byte{0})
 		w.read.Purpose = purposeOf(string(name), w.target.Engine.Purposes)
+		if w.read.Purpose == subject.ForOther && w.iterating[word(readGoroutine)] {
+			w.read.Purpose = subject.ForIterators
+		}
 	} else {
 		var stack []uint64
 		for at := 0; at < int(int32(half(readFrames))); at += 8 {

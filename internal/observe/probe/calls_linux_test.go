@@ -25,6 +25,7 @@ type reads struct {
 }
 
 func (r *reads) Get(*Get)                   {}
+func (r *reads) Seek(*Seek)                 {}
 func (r *reads) Together(*Together)         {}
 func (r *reads) Window(bool, time.Duration) {}
 func (r *reads) Second() error              { return nil }

@@ -147,6 +147,16 @@ func (t *Target) locateNative() error {
 		t.code.together = append(t.code.together, p)
 	}
 
+	for _, name := range t.Engine.Seeks {
+		if s := functions[name]; s != nil {
+			p, err := i.probes(gosym.Func{Entry: s.Value, End: s.Value + s.Size})
+			if err != nil {
+				continue // reads are then of iterators if their thread made another Seek
+			}
+			t.code.seeks = append(t.code.seeks, p)
+		}
+	}
+
 	t.code.sharedStrings = functions[t.Engine.SharedStrings] != nil
 	for _, b := range t.Engine.Batches {
 		if s := functions[b.Name]; s != nil {

@@ -55,6 +55,7 @@ type code struct {
 	places    []place
 	batches   []batch
 	together  []place // that look keys of a batch up
+	seeks     []place
 	functions functions
 	// sharedStrings: strings in C++ are those of the compiler's library before GCC 5, which Java's
 	// artifacts keep to.
@@ -102,6 +103,9 @@ type Get struct {
 	InBatch   bool   // it is a key of a Together, which times it and has its reads
 }
 
+// Seek is a Seek of an iterator, of any database of the process.
+type Seek struct{ Start, End time.Duration }
+
 // GetID tells Gets apart: the goroutine or thread, and when it began.
 type GetID struct{ Goroutine, Start uint64 }
 
@@ -120,6 +124,7 @@ type Read struct {
 	Offset     int64
 	Bytes      int    // asked for and returned; negative: it failed
 	Purpose    string // of a read without a Get
+	InSeek     bool
 	// DeviceReads and DeviceBytes are what the kernel asked a block device for, with what it read
 	// ahead. 0: the page cache had it.
 	DeviceReads, DeviceBytes uint64
@@ -191,6 +196,7 @@ const MaxOfCore = 0.02
 type Events interface {
 	Get(*Get)
 	Together(*Together)
+	Seek(*Seek)
 	Read(*Read)
 	// Window begins or ends a stretch of time in which every Get is seen.
 	Window(open bool, at time.Duration)

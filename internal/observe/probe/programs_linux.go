@@ -45,7 +45,7 @@ const (
 
 // A read, likewise.
 const (
-	readKind       = 0 // uint32
+	readKind       = 0 // uint32: kindRead, and the kind of the call that it is in in the next byte
 	readDescriptor = 4 // uint32
 	readStart      = 8
 	readEnd        = 16
@@ -69,6 +69,7 @@ const (
 	kindRead     = 2
 	kindKey      = 3 // of a batch, as a Get
 	kindTogether = 4
+	kindSeek     = 5
 	kindBits     = 8
 	threadName   = 16 // bytes
 )
@@ -85,6 +86,7 @@ type programs struct {
 	entry, exit                 []*ebpf.Program // of each place
 	batch                       []*ebpf.Program // of each function that looks many keys up at once
 	togetherEntry, togetherExit []*ebpf.Program // of each that looks keys of a batch up
+	seekEntry, seekExit         *ebpf.Program
 	readEntry, readNext         *ebpf.Program
 	readExit, uring             *ebpf.Program
 	active, reading, lost, ring *ebpf.Map
@@ -153,6 +155,13 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 		err = cmp.Or(err,
 			p.newProgram(&p.entry[i], "get_begins", probe, p.getBegins(e, at.function)),
 			p.newProgram(&p.exit[i], "get_ends", probe, p.getEnds(e, at.function)))
+	}
+
+	if len(t.code.seeks) > 0 {
+		err = cmp.Or(err,
+			p.newProgram(&p.seekEntry, "seek_begins", probe,
+				join(begins(e, kindSeek, 0), p.activate())),
+			p.newProgram(&p.seekExit, "seek_ends", probe, p.seekEnds(e)))
 	}
 
 	for i, at := range t.code.together {
@@ -324,6 +333,25 @@ func (p *programs) getEnds(e subject.Watched, function int) asm.Instructions {
 		asm.Mov.Imm(asm.R3, MaxKeyBytes),
 		asm.Add.Imm(asm.R3, getKey).WithSymbol("fits"),
 		asm.Mov.Reg(asm.R2, asm.R7),
+		p.output(),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		remove(p.active, goroutine),
+		asm.JEq.Imm(asm.R8, 0, exitLabel),
+		p.countLost(lostGets),
+	)
+}
+
+// seekEnds reports the Seek of the thread.
+func (p *programs) seekEnds(e subject.Watched) asm.Instructions {
+	return join(
+		caller(e),
+		lookUp(p.active, goroutine),
+		asm.JEq.Imm(asm.R0, 0, exitLabel), // it ended in another one
+		asm.Mov.Reg(asm.R7, asm.R0),
+		asm.FnKtimeGetNs.Call(),
+		asm.StoreMem(asm.R7, getEnd, asm.R0, asm.DWord),
+		asm.Mov.Reg(asm.R2, asm.R7),
+		asm.Mov.Imm(asm.R3, getKey),
 		p.output(),
 		asm.Mov.Reg(asm.R8, asm.R0),
 		remove(p.active, goroutine),
