@@ -133,7 +133,7 @@ func TestWatchCountsKeysOfMultiGets(t *testing.T) {
 			}
 
 			t.Setenv("BATCH_KEYS", "600")
-			w, counts = rocksSeen(t, program, library, dir, gets, cacheBytes)
+			w, _ = rocksSeen(t, program, library, dir, gets, cacheBytes)
 			read := uint64(0)
 			for _, r := range w.Watch.Reads {
 				if r.Purpose == subject.ForBatches {

@@ -27,30 +27,8 @@ func (t together) timed() bool { return t.call == 0 || t.first }
 
 // batch are keys of a call, until it is known whether they are to be believed.
 type batch struct {
-	gets  []probe.Get
-	keys  []byte
-	reads []read
-}
-
-func (c *collector) batchOf(id probe.GetID) *batch {
-	if b := c.batches[id]; b != nil {
-		return b
-	}
-
-	if last := len(c.spare) - 1; last >= 0 {
-		b := c.spare[last]
-		c.spare = c.spare[:last]
-		return b
-	}
-
-	return new(batch)
-}
-
-func (b *batch) add(g *probe.Get) *batch {
-	b.keys = append(b.keys, g.Key...)
-	b.gets = append(b.gets, *g)
-	b.gets[len(b.gets)-1].Key = b.keys[len(b.keys)-len(g.Key):]
-	return b
+	gets []probe.Get
+	keys []byte
 }
 
 // Together implements probe.Events. The keys of a call are believed if their families are the
@@ -81,9 +59,29 @@ func (c *collector) Together(t *probe.Together) {
 	}
 
 	c.keysTogether += uint64(len(b.gets))
-
 	b.gets, b.keys = b.gets[:0], b.keys[:0]
 	c.spare = append(c.spare, b)
+}
+
+func (c *collector) batchOf(id probe.GetID) *batch {
+	if b := c.batches[id]; b != nil {
+		return b
+	}
+
+	if last := len(c.spare) - 1; last >= 0 {
+		b := c.spare[last]
+		c.spare = c.spare[:last]
+		return b
+	}
+
+	return new(batch)
+}
+
+func (b *batch) add(g *probe.Get) *batch {
+	b.keys = append(b.keys, g.Key...)
+	b.gets = append(b.gets, *g)
+	b.gets[len(b.gets)-1].Key = b.keys[len(b.keys)-len(g.Key):]
+	return b
 }
 
 // batches is a source whose Gets may be made in batches.

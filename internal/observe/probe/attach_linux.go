@@ -486,14 +486,11 @@ func (w *watching) report(event []byte) {
 		w.gets += 2 // its functions are probed thrice or more
 		w.together = Together{
 			ID:       GetID{word(getGoroutine), word(getStart)},
-			Start:    time.Duration(word(getStart)),
-			End:      time.Duration(word(getEnd)),
 			Keys:     int(word(togetherCount)),
-			Reads:    uint32(word(getReads)),
 			OneByOne: w.target.Engine.Together[number].OneByOne(),
 		}
 
-		if w.inside(w.together.Start) {
+		if w.inside(time.Duration(w.together.ID.Start)) {
 			w.on.Together(&w.together)
 		}
 

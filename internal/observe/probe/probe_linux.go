@@ -81,11 +81,9 @@ type Batches struct{ Calls, Keys uint64 }
 // Together are keys of a batch that were looked up by one call. Each was reported before as a Get
 // with its ID, if keys can be read.
 type Together struct {
-	ID         GetID
-	Start, End time.Duration
-	Keys       int // that were looked up; more than were reported: not all could be read
-	Reads      uint32
-	OneByOne   bool // as by Gets, one after the other
+	ID       GetID
+	Keys     int  // that were looked up; more than were reported: not all could be read
+	OneByOne bool // as by Gets, one after the other
 }
 
 // Get is a Get that was seen from its beginning to its end.
