@@ -338,6 +338,7 @@ WATCHED := $(WATCHED)|TestWatchPredictsOtherMemory
 watched: runners
 	$(GOTEST) -v -timeout 0 -count=1 -run '$(WATCHED)' ./cmd/statelab \
 		-attachments 10000 -killed 100 -overhead 10 -node-seconds 300
+	STATELAB_TEST_PROGRAMS=$(CURDIR)/bin $(GOTEST) -C fixtures/gethchain -v -timeout 0 -run TestVerdictOnGeth .
 
 STORM := 2h
 STORM_SEED := 1

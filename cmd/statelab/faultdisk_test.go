@@ -24,7 +24,7 @@ import (
 type faultyDisk struct {
 	mu     sync.Mutex
 	random *rand.Rand
-	kind   string // erringDisk, shortDisk or slowDisk; "" once repaired
+	kind   string // erringDisk, shortDisk, slowDisk or farDisk; "" once repaired
 	after  int64  // erringDisk: so many calls go well
 	server *fuse.Server
 }
@@ -79,12 +79,20 @@ func (d *faultyDisk) fault(reads bool, bytes int) (moved int, errno syscall.Errn
 	switch {
 	case kind == shortDisk && reads && bytes > 1 && chance < .2:
 		bytes = 1 + int(5*chance*float64(bytes-1))
+	case kind == farDisk && reads:
+		time.Sleep(farRead)
 	case kind == slowDisk && chance < .02:
 		time.Sleep(time.Duration(chance * float64(time.Second))) // up to 20 ms
 	}
 
 	return bytes, errno
 }
+
+// A farDisk takes so long for each read.
+const (
+	farDisk = "FUSE with slow reads"
+	farRead = 2 * time.Millisecond
+)
 
 type faultyNode struct {
 	*fs.LoopbackNode
@@ -95,11 +103,11 @@ func (n *faultyNode) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.Ino
 	return &faultyNode{child.(*fs.LoopbackNode), n.disk}
 }
 
-// flags of an opened file: a short read reaches the reader only past the page cache.
+// flags of an opened file: a short read, or a slow one, reaches the reader only past the page cache.
 func (d *faultyDisk) flags() uint32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.kind == shortDisk {
+	if d.kind == shortDisk || d.kind == farDisk {
 		return fuse.FOPEN_DIRECT_IO
 	}
 	return 0

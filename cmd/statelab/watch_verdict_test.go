@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,7 @@ type constraint struct {
 	unfiltered bool    // Gets consult no filter
 	rate       float64 // Gets a second; 0: as many as there can be
 	warmup     uint64  // Gets
+	far        bool    // the disk is slow
 }
 
 // constraints have one bottleneck each.
@@ -41,6 +43,7 @@ func constraints() []constraint {
 			warmup: 100_000},
 		{name: "few Gets", want: advice.NotGets, keys: small, cache: 1 << 20, rate: 250},
 		{name: "large database", want: advice.DiskReads, keys: large, cache: 2 << 20},
+		{name: "slow disk", want: advice.SlowDisk, keys: large, cache: 2 << 20, far: true},
 	}
 }
 
@@ -97,6 +100,10 @@ func watchConstrained(t *testing.T, name, db string, c constraint) *result.Watch
 		gets = uint64(5 * c.rate) // more than are needed to judge
 	}
 
+	if c.far {
+		gets, db = 2000, onFarDisk(t, db)
+	}
+
 	w, _ := watchRun(t, db, protocol.EngineSpec{
 		Engine:     name,
 		CacheBytes: c.cache,
@@ -107,6 +114,24 @@ func watchConstrained(t *testing.T, name, db string, c constraint) *result.Watch
 	})
 
 	return w
+}
+
+// onFarDisk is a database by way of a slow disk.
+func onFarDisk(t *testing.T, db string) string {
+	t.Helper()
+	at := t.TempDir()
+	disk, err := mountFaulty(db, at, farDisk, rand.New(rand.NewPCG(1, 1)), 0)
+	if err != nil {
+		t.Skipf("this machine does not let root mount FUSE: %v", err)
+	}
+
+	t.Cleanup(func() {
+		if err := disk.server.Unmount(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	return at
 }
 
 // watchRun watches a run of one thread in Pebble or goleveldb from its first Get to its last.

@@ -19,6 +19,7 @@ type Evidence struct {
 	InFlight figure.Value // Gets under way at a time, on average: the time of so many threads
 	Reading  figure.Value // share of that time in Gets that read at least one block
 	DiskBusy figure.Value // share of the time in which the device had requests
+	ReadWait figure.Value // seconds that Gets which read take for each block read
 
 	Present CacheReads
 	Others  []CacheReads // of other sizes, simulated, the smallest first
@@ -52,6 +53,7 @@ const (
 	LowOpenFiles  Bottleneck = "the limit of open files"
 	NoFilters     Bottleneck = "filters that are not consulted"
 	DiskReads     Bottleneck = "the disk"
+	SlowDisk      Bottleneck = "a slow disk"
 	Processor     Bottleneck = "the processor"
 	SmallMemory   Bottleneck = "the memory"
 )
@@ -78,6 +80,8 @@ const (
 	mostTime = 0.5
 	// worthwhile is how many reads a larger cache has to save, as a share.
 	worthwhile = 0.5
+	// slowRead is longer, in seconds, than any solid-state disk takes that is not overloaded.
+	slowRead = 0.001
 	// noticed is the share of the reads from which on a limit of open files is worth raising, and
 	// filters that are there are worth consulting, which both cost little memory.
 	noticed = 0.02
@@ -151,6 +155,11 @@ func Judge(e Evidence) Verdict {
 		v.Bottleneck = SmallCache
 		v.Sentence = fmt.Sprintf("The cache is too small: Gets take %s, %s of that in Gets that "+
 			"read blocks%s.", threads(inFlight), percent(reading), after("; ", disk))
+	case e.ReadWait.OrZero() >= slowRead:
+		v.Bottleneck = SlowDisk
+		v.Sentence = fmt.Sprintf("The disk is slow: Gets that read blocks take %s ms for each block, "+
+			"and Gets take %s%s%s. The command disk measures the disk by itself.",
+			unit.Significant(1000*e.ReadWait.OrZero(), 2), threads(inFlight), after("; ", disk), noLarger(e))
 	default:
 		v.Bottleneck = DiskReads
 		v.Sentence = fmt.Sprintf("Block reads limit the Gets, which take %s, %s of that in "+

@@ -23,6 +23,8 @@ func TestVerdicts(t *testing.T) {
 	unsure := CacheReads{CacheBytes: 32 * mib, PerGet: 0.05, Least: 0, Most: 0.16}
 	little := CacheReads{CacheBytes: 32 * mib, PerGet: 0.15, Least: 0.15, Most: 0.15}
 	large := CacheReads{CacheBytes: 64 * mib, PerGet: 0.01, Least: 0.01, Most: 0.01}
+	slow := evidence(0.9, 0.9, 0, little)
+	slow.ReadWait, slow.DiskBusy = figure.Known(0.0021), figure.Value{}
 	small := CacheReads{CacheBytes: 8 * mib, PerGet: 0.01, Least: 0.01, Most: 0.01}
 
 	for _, c := range []struct {
@@ -44,6 +46,9 @@ func TestVerdicts(t *testing.T) {
 			"Gets, which take the time of 2.3 threads, 90% of that in Gets that read blocks; " +
 			"the disk is 50% busy; with a cache of 32.0 MiB, a Get would still need 0.150 block " +
 			"reads."},
+		{"a slow disk", slow, SlowDisk, 0, "The disk is slow: Gets that read blocks take 2.1 ms " +
+			"for each block, and Gets take 90% of the time of one thread; with a cache of 32.0 " +
+			"MiB, a Get would still need 0.150 block reads."},
 		{"the smallest that is certain", evidence(0.7, 0.9, 0.5, unsure, large), SmallCache, 64,
 			""},
 		{"none is certain", evidence(0.7, 0.9, 0.5, unsure), SmallCache, 32, ""},

@@ -170,6 +170,7 @@ func (w Watched) Verdict() advice.Verdict {
 		InFlight: w.Value(figure.InFlight),
 		Reading:  w.Value(figure.ReadingShare),
 		DiskBusy: w.Value(figure.DeviceBusy),
+		ReadWait: w.readWait(),
 
 		WorkingSet: int64(w.OrZero(figure.WorkingSet)),
 	}
@@ -206,6 +207,17 @@ func (w Watched) Verdict() advice.Verdict {
 	}
 
 	return advice.Judge(e)
+}
+
+// readWait is how many seconds of Gets that read blocks there are for each block read.
+func (w Watched) readWait() figure.Value {
+	inFlight, known := w.Value(figure.InFlight).Number()
+	reading, knownToo := w.Value(figure.ReadingShare).Number()
+	reads := w.OrZero(figure.BlockReadsPerGet) * w.OrZero(figure.GetsPerSecond)
+	if !known || !knownToo || reads == 0 {
+		return figure.Value{}
+	}
+	return figure.Known(inFlight * reading / reads)
 }
 
 // change says how the process gets the cache that is worth having.
