@@ -157,9 +157,10 @@ func Judge(e Evidence) Verdict {
 			"read blocks%s.", threads(inFlight), percent(reading), after("; ", disk))
 	case e.ReadWait.OrZero() >= slowRead:
 		v.Bottleneck = SlowDisk
-		v.Sentence = fmt.Sprintf("The disk is slow: Gets that read blocks take %s ms for each block, "+
-			"and Gets take %s%s%s. The command disk measures the disk by itself.",
-			unit.Significant(1000*e.ReadWait.OrZero(), 2), threads(inFlight), after("; ", disk), noLarger(e))
+		v.Sentence = fmt.Sprintf("The disk is slow: Gets that read blocks take %s ms for each "+
+			"block, and Gets take %s%s%s. The command disk measures the disk by itself.",
+			unit.Significant(1000*e.ReadWait.OrZero(), 2), threads(inFlight), after("; ", disk),
+			noLarger(e))
 	default:
 		v.Bottleneck = DiskReads
 		v.Sentence = fmt.Sprintf("Block reads limit the Gets, which take %s, %s of that in "+
