@@ -103,7 +103,7 @@ func (n *faultyNode) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.Ino
 	return &faultyNode{child.(*fs.LoopbackNode), n.disk}
 }
 
-// flags of an opened file: a short read, or a slow one, reaches the reader only past the page cache.
+// flags of an opened file: a short or slow read reaches the reader only past the page cache.
 func (d *faultyDisk) flags() uint32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
