@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 )
@@ -204,13 +203,13 @@ func (p Portion) of(n int) int { return max(1, int(p.Share*float64(n)+0.5)) }
 // ParseMix reads a table's name, or several with their proportions: a=70;b=30. The shares are
 // of the sum, whatever it is. A name that is not a mix may hold any sign.
 func ParseMix(text string) ([]Portion, error) {
-	if !strings.Contains(text, setting.MixSeparator) {
+	if !strings.Contains(text, clients.MixSeparator) {
 		return []Portion{{text, 1}}, nil
 	}
 
 	var mix []Portion
 	sum := 0.0
-	for part := range strings.SplitSeq(text, setting.MixSeparator) {
+	for part := range strings.SplitSeq(text, clients.MixSeparator) {
 		at := strings.LastIndex(part, "=")
 		if at < 1 {
 			return nil, fmt.Errorf("table %q: a mix needs the proportion of each table (example: "+

@@ -20,7 +20,6 @@ import (
 	"github.com/statelab/statelab/internal/ask/evidence"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/schema"
-	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 	"github.com/statelab/statelab/internal/explain/advise"
@@ -879,7 +878,7 @@ func choose(
 	}
 
 	if strings.Contains(asked, "=") {
-		asked = strings.ReplaceAll(asked, ",", setting.MixSeparator)
+		asked = strings.ReplaceAll(asked, ",", clients.MixSeparator)
 	}
 
 	portions, err := adapter.ParseMix(asked)

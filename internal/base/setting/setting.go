@@ -144,10 +144,6 @@ func (v *Value[T]) put(texts []string) {
 	}
 }
 
-// MixSeparator is between the portions of the option "table" where it is a mix of several, such
-// as "a=70;b=30": a comma separates values of an axis.
-const MixSeparator = ";"
-
 // Split are the values of a list, without the spaces around them, which mean nothing.
 func Split(text string) []string {
 	if text == "" {

@@ -25,6 +25,10 @@ const (
 	AnyRocksDB Client = "rocksdb"
 )
 
+// MixSeparator is between the portions of a mix of tables of a client, such as "a=70;b=30": a comma
+// separates values of an axis.
+const MixSeparator = ";"
+
 // cosmosName is what a reader calls CosmosSDK, which has many programs.
 const cosmosName = "a node of the Cosmos SDK"
 

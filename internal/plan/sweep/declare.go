@@ -49,7 +49,7 @@ func allOptions(e *experiment.Experiment) *setting.Options {
 
 	tables := setting.Split(table)
 	if strings.Contains(table, "=") {
-		tables = []string{strings.ReplaceAll(table, ",", setting.MixSeparator)}
+		tables = []string{strings.ReplaceAll(table, ",", clients.MixSeparator)}
 	}
 
 	options = options.With(setting.Option{Name: "table", Values: tables})
