@@ -63,7 +63,8 @@ See statelab doctor.
 	setting.Var(flag, &f.cache, setting.Cache, "cache", "", "size of the process's block cache "+
 		"(default: from the files of its database)")
 	setting.ListVar(flag, &f.whatIf, setting.Cache, "what-if", "", "cache sizes to simulate "+
-		"(default: half, twice and four times the present one)")
+		"(default: half the present one, and twice to four times, or more if that is what "+
+		"holds all blocks)")
 	flag.StringVar(&f.traceOut, "trace-out", "", "write the block accesses of the Gets to this "+
 		"file, for simulate; it contains no keys")
 	flag.StringVar(&f.keep, "keep-keys", "", "write the keys of the Gets to this file, in "+

@@ -403,20 +403,38 @@ func (out *Comparison) sentence() string {
 		than = "the shape of " + out.Beside
 	}
 
-	small := slices.IndexFunc(out.Tables, func(t fidelity.Verdict) bool { return t.TooSmall > 0 })
+	var small []fidelity.Verdict
+	told := 0 // tables whose shape can be told
+	for _, t := range out.Tables {
+		switch {
+		case t.TooSmall > 0:
+			small = append(small, t)
+		case t.Keys > 0:
+			told++
+		}
+	}
+
 	differences := out.Differences()
-	switch {
-	case small >= 0:
+	if len(small) > 0 && told == 0 && differences == 0 {
 		return fmt.Sprintf("%s is too small to tell whether it has %s: with less than about %s "+
 			"all of its keys lie in one level, "+
 			"and those of a node lie in several. Load more keys.", out.Source, than,
-			unit.Bytes(out.Tables[small].TooSmall))
-	case differences == 0:
-		return fmt.Sprintf("%s has %s: no difference found.", out.Source, than)
+			unit.Bytes(small[0].TooSmall))
 	}
 
-	return fmt.Sprintf("%s between %s and %s.", unit.Plural(differences, "difference"), out.Source,
-		than)
+	text := fmt.Sprintf("%s has %s: no difference found", out.Source, than)
+	if differences > 0 {
+		text = fmt.Sprintf("%s between %s and %s", unit.Plural(differences, "difference"),
+			out.Source, than)
+	}
+
+	if len(small) > 0 {
+		text += fmt.Sprintf("; too small to tell, below about %s: %s",
+			unit.Bytes(small[0].TooSmall),
+			doc.List(small, func(t fidelity.Verdict) string { return cmp.Or(t.Name, "the table") }))
+	}
+
+	return text + "."
 }
 
 // differenceBlock is one difference of a table.
@@ -485,6 +503,9 @@ func (out *Comparison) table() doc.Table {
 			return fmt.Sprintf("%.3f", t.ReadsPerGet)
 		}),
 		words("expected", "/Get", func(t fidelity.Verdict) string {
+			if t.TooSmall > 0 {
+				return ""
+			}
 			return fmt.Sprintf("%.3f", t.ExpectedReadsPerGet)
 		}),
 		doc.Words("table", func(t fidelity.Verdict) string { return t.Name }))

@@ -36,7 +36,7 @@ type Wanted struct {
 type Options struct {
 	Seconds float64 // 0: until the context ends
 	Share   float64 // of the time; 0: as much as costs the process 2 % of a processor
-	Sizes   []int64 // caches to simulate besides the present one; nil: half, twice and four times
+	Sizes   []int64 // caches to simulate besides the present one; nil: otherSizes
 	Tick    func(result.Tick)
 	// Counts is told each second what has been counted since the watch began; nil: nobody asks.
 	Counts func(result.WatchCounts)

@@ -692,7 +692,9 @@ func (a *analysis) simulate(
 
 	sizes := a.options.Sizes
 	if len(sizes) == 0 {
-		sizes = []int64{a.cache.Bytes / 2, a.cache.Bytes * 2, a.cache.Bytes * 4}
+		memory := a.w.Process.Memory
+		sizes = otherSizes(a.cache.Bytes, int64(a.w.OrZero(figure.WorkingSet)),
+			cmp.Or(memory.LimitBytes, memory.MachineBytes))
 	}
 
 	if err := a.learnMemTables(ctx, t, wanted, firsts); err != nil {
@@ -726,6 +728,17 @@ func (a *analysis) simulate(
 		return cmp.Compare(x.CacheBytes, y.CacheBytes)
 	})
 	return nil
+}
+
+// otherSizes are simulated if nobody asks for others: half the present cache, twice, four times,
+// and so on up to one that holds all blocks, as far as the memory goes. All are in bytes.
+func otherSizes(present, workingSet, memory int64) []int64 {
+	sizes := []int64{present / 2, present * 2, present * 4}
+	for size := present * 4; size < workingSet && size <= memory/2; {
+		size *= 2
+		sizes = append(sizes, size)
+	}
+	return sizes
 }
 
 // widen makes the range of another size as much wider as what was seen lies outside the range of

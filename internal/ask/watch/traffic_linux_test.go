@@ -184,3 +184,21 @@ func TestRangesOfOtherSizes(t *testing.T) {
 		}
 	}
 }
+
+// The sizes that are simulated reach one that holds all blocks, so that the verdict does not change
+// when somebody asks for that size, too.
+func TestSizesReachTheWorkingSet(t *testing.T) {
+	for _, c := range []struct {
+		workingSet, memory int64
+		want               []int64
+	}{
+		{10, 1000, []int64{4, 16, 32}},
+		{33, 1000, []int64{4, 16, 32, 64}},
+		{200, 1000, []int64{4, 16, 32, 64, 128, 256}},
+		{200, 100, []int64{4, 16, 32, 64}},
+	} {
+		if diff := cmp.Diff(c.want, otherSizes(8, c.workingSet, c.memory)); diff != "" {
+			t.Errorf("%d in %d (-want +got):\n%s", c.workingSet, c.memory, diff)
+		}
+	}
+}

@@ -393,14 +393,29 @@ func (w Watched) opens() string {
 	return text
 }
 
+// fewAgain is the share of Gets for keys that were asked for before below which how the Gets spread
+// over the keys says nothing: the watch is too short for it, or no key is asked for again.
+const fewAgain = 0.05
+
 // skew tells how the Gets spread over the keys.
 func (w Watched) skew() string {
 	if len(w.Tenths) == 0 {
 		return ""
 	}
 
+	// Where keys are not asked for again, a tenth of them gets no less than a tenth of the Gets,
+	// and that is no skew.
+	seen := w.Found + w.Missing + w.Failed
 	text := fmt.Sprintf("Access skew: the most requested tenth of the %s keys gets %s of the Gets",
 		unit.Count(w.DistinctKeys), doc.Percent(100*w.Tenths[0]))
+	switch again := float64(seen-w.DistinctKeys) / float64(seen); {
+	case seen == w.DistinctKeys:
+		text = fmt.Sprintf("Each of the %s keys was asked for once", unit.Count(w.DistinctKeys))
+	case seen > w.DistinctKeys && again < fewAgain:
+		text = fmt.Sprintf("Nearly all of the %s keys were asked for once: %s of the Gets are for "+
+			"a key that was asked for before", unit.Count(w.DistinctKeys), doc.Percent(100*again))
+	}
+
 	if w.Has(figure.WorkingSet) {
 		text += fmt.Sprintf("; the working set of all Gets is %s",
 			doc.ShortBytes(int64(w.OrZero(figure.WorkingSet))))

@@ -184,3 +184,24 @@ func TestLargerCacheIsTheVerdicts(t *testing.T) {
 		t.Error(answer)
 	}
 }
+
+// TestKeysAskedForOnceAreNoSkew: a tenth of them gets a tenth of the Gets, which is no skew.
+func TestKeysAskedForOnceAreNoSkew(t *testing.T) {
+	for _, c := range []struct {
+		gets, keys uint64
+		tenth      float64
+		want       string
+	}{
+		{1000, 1000, 0.1, "Each of the 1,000 keys was asked for once."},
+		{1000, 980, 0.118, "Nearly all of the 980 keys were asked for once: 2.00% of the Gets " +
+			"are for a key that was asked for before."},
+		{1000, 500, 0.4, "Access skew: the most requested tenth of the 500 keys gets 40.0% of " +
+			"the Gets."},
+	} {
+		w := Watched{Watch: &result.Watch{Found: c.gets, DistinctKeys: c.keys,
+			Tenths: []float64{c.tenth}}}
+		if got := w.skew(); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}

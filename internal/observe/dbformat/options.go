@@ -88,10 +88,16 @@ func HighShareWarning(dir string, sections []optionsfile.Section) (engine.Warnin
 		return engine.Warning{}, false
 	}
 
+	stay := "longer"
+	if logged > share {
+		stay = "for less long"
+	}
+
 	return engine.Warning{
 		Code: UnobeyedOptions,
-		Text: fmt.Sprintf("the owner's block cache has high_pri_pool_ratio=%g (LOG); here filters "+
-			"and indexes have the high priority in %g of it, and stay longer", logged, share),
+		Text: fmt.Sprintf("the owner's block cache reserves %s of itself for filters and indexes "+
+			"(high_pri_pool_ratio=%g in LOG); the cache of this command reserves %s, so that they "+
+			"stay in it %s", unit.Percent(logged), logged, unit.Percent(share), stay),
 		Remedy: compareWithOwner,
 	}, true
 }
