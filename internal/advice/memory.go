@@ -16,6 +16,7 @@ type MemoryEvidence struct {
 	// Waiting: threads that wait for pages of the database at a time, on average.
 	Waiting  figure.Value
 	DiskBusy figure.Value // share of the time in which the device had requests
+	OwnReads figure.Value // the node's share of the device's reads; 0 where there are none
 
 	Present MemoryReads
 	Others  []MemoryReads // with other amounts of memory, the smallest first; nil: not known
@@ -40,12 +41,7 @@ func JudgeMemory(e MemoryEvidence) Verdict {
 		return Verdict{Memory: moreMemory(e)}
 	}
 
-	busy, diskKnown := e.DiskBusy.Number()
-	disk := ""
-	if diskKnown {
-		disk = fmt.Sprintf("the disk is %s busy", percent(busy))
-	}
-
+	busy, disk := e.DiskBusy.OrZero(), diskClause(e.Program, e.DiskBusy, e.OwnReads)
 	v := Verdict{Memory: moreMemory(e)}
 	switch {
 	case waiting < littleTime && busy < busyDisk:

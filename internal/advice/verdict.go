@@ -20,6 +20,8 @@ type Evidence struct {
 	Reading  figure.Value // share of that time in Gets that read at least one block
 	DiskBusy figure.Value // share of the time in which the device had requests
 	ReadWait figure.Value // seconds that Gets which read take for each block read
+	OwnReads figure.Value // the node's share of the device's reads; 0 where there are none
+	Waiting  figure.Value // share of the time in which its threads could run, but had no processor
 
 	Present CacheReads
 	Others  []CacheReads // of other sizes, simulated, the smallest first
@@ -85,6 +87,9 @@ const (
 	// noticed is the share of the reads from which on a limit of open files is worth raising, and
 	// filters that are there are worth consulting, which both cost little memory.
 	noticed = 0.02
+	// scarceProcessor is the share of the time that threads wait for a processor from which on the
+	// times of Gets are not those of reading and computing alone.
+	scarceProcessor = 0.2
 )
 
 // Judge says what limits a node, by the time that its threads spend in Gets, the part of that time
@@ -121,12 +126,7 @@ func Judge(e Evidence) Verdict {
 		return v
 	}
 
-	busy, diskKnown := e.DiskBusy.Number()
-	disk := ""
-	if diskKnown {
-		disk = fmt.Sprintf("the disk is %s busy", percent(busy))
-	}
-
+	busy, disk := e.DiskBusy.OrZero(), diskClause(e.Program, e.DiskBusy, e.OwnReads)
 	switch reading := e.Reading.OrZero(); {
 	case inFlight < littleTime && busy < busyDisk:
 		v.Bottleneck = NotGets
@@ -168,7 +168,28 @@ func Judge(e Evidence) Verdict {
 			noLarger(e))
 	}
 
+	if waiting := e.Waiting.OrZero(); waiting >= scarceProcessor {
+		v.Sentence += fmt.Sprintf(" When its threads could run, they wait %s of the time for a "+
+			"processor, also inside Gets.", percent(waiting))
+	}
+
 	return v
+}
+
+// diskClause says how busy the disk is, and whether that is not with a node's own reads; "": it is
+// not known.
+func diskClause(program string, busy, own figure.Value) string {
+	share, known := busy.Number()
+	if !known {
+		return ""
+	}
+
+	text := fmt.Sprintf("the disk is %s busy", percent(share))
+	if reads, known := own.Number(); known && reads < noticed/2 {
+		text += ", but not with reads of this " + program
+	}
+
+	return text
 }
 
 // Unwatched says that what limits a node is not known from its files, and what would tell it. n is

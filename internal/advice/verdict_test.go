@@ -77,6 +77,30 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestVerdictsOfBusyMachines: a verdict says that threads wait for a processor where they do so for
+// much of the time, and that the disk is busy with other reads than the node's where it is.
+func TestVerdictsOfBusyMachines(t *testing.T) {
+	evidence := Evidence{Program: "geth", Gets: 1e5, Seconds: 10, InFlight: figure.Known(0.7),
+		Reading: figure.Known(0.9), DiskBusy: figure.Known(0.22)}
+	for _, c := range []struct {
+		own, waiting figure.Value
+		end          string
+	}{
+		{figure.Known(0.5), figure.Known(0.1), "; the disk is 22% busy."},
+		{figure.Value{}, figure.Value{}, "; the disk is 22% busy."},
+		{figure.Known(0.001), figure.Known(0.1), "; the disk is 22% busy, but not with reads of " +
+			"this geth."},
+		{figure.Known(0.5), figure.Known(0.45), "; the disk is 22% busy. When its threads could " +
+			"run, they wait 45% of the time for a processor, also inside Gets."},
+	} {
+		e := evidence
+		e.OwnReads, e.Waiting = c.own, c.waiting
+		if v := Judge(e); !strings.HasSuffix(v.Sentence, c.end) {
+			t.Errorf("%s\nwant %s", v.Sentence, c.end)
+		}
+	}
+}
+
 // TestVerdictsOfOpenFiles: a limit of open files is named where all tables open read less; where
 // most reads go, it is what limits the node.
 func TestVerdictsOfOpenFiles(t *testing.T) {

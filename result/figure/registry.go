@@ -156,6 +156,12 @@ var (
 		Defined: "Share of the time in which the block device has at least one request, of " +
 			"whatever process.",
 	}
+	ProcessorWait = Figure{Key: "processor_wait_share", Noun: "time waiting for a processor",
+		Name: "waiting for a processor", Per: "% of runnable time", Shown: "%", Kind: Ratio,
+		Doc: watchDoc,
+		Defined: "Share of the time in which the threads of the process could run that they " +
+			"waited for a processor.",
+	}
 	WorkingSet = Figure{Key: "working_set_bytes", Noun: "working set", Name: "working set",
 		Shown: "MiB", Unit: Bytes, Kind: Amount, Better: Neither, Doc: watchDoc,
 		Defined: "Size of all blocks that the Gets accessed, decompressed.",
@@ -439,7 +445,8 @@ var all = []Figure{
 
 	GetsPerSecond, ServiceTime, ResponseTime, CPUTimePerGet, CPUPercent, SwitchesPerGet,
 	SwitchShare, MajorFaultsPerGet, ReadCallsPerGet, InFlight, HarnessTimePerGet, PeakMemory,
-	BlockReadsPerOp, BlockReadsPerSecond, ReadingShare, DeviceBusy, WorkingSet,
+	BlockReadsPerOp, BlockReadsPerSecond, ReadingShare, DeviceBusy, ProcessorWait,
+	WorkingSet,
 
 	PutsPerSecond, PutServiceTime, WriteAmplification, DeviceWriteAmplification, WriteBytesPerPut,
 	Syncs, WriteStalls, WriteStallSeconds, CacheReserved,

@@ -165,10 +165,11 @@ func Traffic(
 	}
 
 	hasRead, noDevice := t.HasRead(), p.OnDevice(dir)
-	busy := busyOf(dir)
+	busy, waiting := busyOf(dir), waitingForProcessor(fmt.Sprintf("/proc/%d/task", t.PID))
 	limited, stop := o.limited(ctx)
 	err = p.Watch(limited, o.Share, c)
 	stop()
+	waited := waiting()
 	if err = errors.Join(err, c.finish()); err != nil {
 		return nil, err
 	}
@@ -231,6 +232,7 @@ func Traffic(
 	a.w.Process.Memory = new(host.MemoryOf(t.PID))
 	a.w.Process.Config = new(configOf(t, clients.Named(a.w.Process.Client), dir))
 	a.w.RecordIf(figure.DeviceBusy, busy.share(a.w.Seconds))
+	a.w.RecordIf(figure.ProcessorWait, waited)
 	a.count()
 	cost := p.Cost()
 	// As it is reckoned in the probe: a call for several keys as two Gets, and a key as a read.

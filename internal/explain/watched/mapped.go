@@ -53,6 +53,7 @@ func (w Watched) memoryVerdict() advice.Verdict {
 		Program:  cmp.Or(w.Process.Name, w.Process.Program),
 		Waiting:  figure.Unavailable("the kernel does not tell when a page fault began"),
 		DiskBusy: w.Value(figure.DeviceBusy),
+		OwnReads: w.ownReads(),
 	}
 
 	if all := w.faults(); all.Major == 0 {
@@ -151,6 +152,20 @@ func (w Watched) unseen() string {
 	}
 
 	return text
+}
+
+// ownReads are the share of the disk's reads that the process makes; 0 where there are none.
+func (w Watched) ownReads() figure.Value {
+	d := w.Device
+	if d == nil {
+		return figure.Unavailable(cmp.Or(w.Why["device"], "they were not counted"))
+	}
+
+	all := d.Rate + d.OthersRate
+	if all == 0 {
+		return figure.Known(0)
+	}
+	return figure.Known(d.Rate / all)
 }
 
 // device tells what is read from the disk, and by whom.

@@ -171,6 +171,8 @@ func (w Watched) Verdict() advice.Verdict {
 		Reading:  w.Value(figure.ReadingShare),
 		DiskBusy: w.Value(figure.DeviceBusy),
 		ReadWait: w.readWait(),
+		OwnReads: w.ownReads(),
+		Waiting:  w.Value(figure.ProcessorWait),
 
 		WorkingSet: int64(w.OrZero(figure.WorkingSet)),
 	}
