@@ -18,7 +18,8 @@ func (a *app) doctorVerb() *cobra.Command {
 		Use:   "doctor",
 		Short: "Find what distorts measurements on this machine, and how to fix it",
 		Long: `Doctor looks at processors, memory, the page cache and the disk under a folder for
-what makes times vary. statelab disk measures the disk's own limit, and statelab
+what makes times vary. It also says whether statelab watch can attach to processes
+here and, if not, why. statelab disk measures the disk's own limit, and statelab
 advise says whether that limits your node.
 
   statelab doctor --db /var/lib/geth`,
