@@ -336,6 +336,7 @@ WATCHED := $(WATCHED)|TestWatchedNodesThatWrite|TestVerdictNames
 WATCHED := $(WATCHED)|TestWatchPredictsOtherMemory
 
 watched: runners
+	@scripts/needs javac:default-jdk-headless
 	$(GOTEST) -v -timeout 0 -count=1 -run '$(WATCHED)' ./cmd/statelab \
 		-attachments 10000 -killed 100 -overhead 10 -node-seconds 300
 	STATELAB_TEST_PROGRAMS=$(CURDIR)/bin $(GOTEST) -C fixtures/gethchain -v -timeout 0 -run TestVerdictOnGeth .

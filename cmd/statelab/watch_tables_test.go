@@ -203,7 +203,16 @@ func rocksSeen(
 	t *testing.T, program, library, dir string, gets uint64, cacheBytes int64,
 ) (*watch.Seen, map[string]int64) {
 	t.Helper()
-	command := exec.Command(program, library, "read", dir, fmt.Sprint(gets), fmt.Sprint(cacheBytes))
+	return commandSeen(t, exec.Command(program, library, "read", dir, fmt.Sprint(gets),
+		fmt.Sprint(cacheBytes)), dir, gets, cacheBytes)
+}
+
+// commandSeen is the same of any program that says when its library is loaded, waits for a line,
+// and ends with its input.
+func commandSeen(
+	t *testing.T, command *exec.Cmd, dir string, gets uint64, cacheBytes int64,
+) (*watch.Seen, map[string]int64) {
+	t.Helper()
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
 	if err != nil {
