@@ -46,7 +46,7 @@ final class RocksGets {
 
     ColumnFamilyOptions family = new ColumnFamilyOptions().setTableFormatConfig(tables)
         .setWriteBufferSize(256 << 10).setTargetFileSizeBase(256 << 10)
-        .setMaxBytesForLevelBase(1 << 20).setDisableAutoCompactions(!writes);
+        .setDisableAutoCompactions(true);
     DBOptions options = new DBOptions().setCreateIfMissing(writes)
         .setCreateMissingColumnFamilies(writes).setStatistics(statistics)
         .setMaxOpenFiles(Integer.parseInt(env.getOrDefault("OPEN_FILES", "-1")));
@@ -62,15 +62,25 @@ final class RocksGets {
     return String.format("%016x", n * 0x9e3779b97f4a7c15L).getBytes(StandardCharsets.US_ASCII);
   }
 
-  /** Writes every key twice, so that a key has blocks in more than one level. */
+  /**
+   * Writes every key, which compactions move to the last level, and a third of them again, which
+   * stay in several tables of level 0: the same levels on every machine.
+   */
   private void putAll(Random random) throws Exception {
+    put(random, 1);
+    for (ColumnFamilyHandle family : families) {
+      db.compactRange(family);
+    }
+
+    put(random, 3);
+  }
+
+  private void put(Random random, int every) throws Exception {
     byte[] value = new byte[100];
     WriteOptions options = new WriteOptions().setDisableWAL(true);
-    for (int round = 0; round < 2; round++) {
-      for (long n = 0; n < (long) KEYS * NAMES.length; n++) {
-        random.nextBytes(value);
-        db.put(familyOf(n), options, key(n), value);
-      }
+    for (long n = 0; n < (long) KEYS * NAMES.length; n += every) {
+      random.nextBytes(value);
+      db.put(familyOf(n), options, key(n), value);
     }
 
     db.flush(new FlushOptions(), families);
