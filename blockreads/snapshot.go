@@ -13,7 +13,7 @@
 //		"github.com/statelab/statelab/blockreads/pebble2" // go get github.com/statelab/statelab
 //	)
 //
-//	options := &pebble.Options{Cache: pebble.NewCache(1 << 20)}
+//	options := &pebble.Options{Cache: pebble.NewCache(1 << 20), MemTableSize: 128 << 10}
 //	counter := pebble2.Attach(options) // when all other options are set
 //	db, err := pebble.Open(dir, options)
 //	...
@@ -29,6 +29,9 @@
 //	fmt.Println(data.Count, "data blocks,", data.Bytes, "bytes")
 //	fmt.Print(reads.PerGet(gets))
 //	err = counter.Err() // nil: the type and level of each read are right
+//
+// Pebble charges memtables to the block cache, and they have 4 MiB by default: without MemTableSize
+// they would take all of this cache, and each Get would read each of its blocks. Err says so.
 //
 // PerGet is a table of means: of each Get, how many blocks were read, and how many bytes in all.
 // examples/blockreads of this repository, which is such a program, prints
@@ -48,8 +51,9 @@
 // scans are in Snapshot.Background; those of tables whose layout cannot be read, in
 // Snapshot.Untyped; those of tables in remote storage, nowhere, but Snapshot.RemoteTables says how
 // many such tables there are. Compactions read index blocks through the same descriptors as Gets,
-// and flushes and compactions are followed by reads of the new tables' properties: to measure Gets
-// alone, measure while neither runs.
+// and flushes and compactions are followed by reads of the new tables' properties. To measure Gets
+// alone, open the database with ReadOnly, or wait until it has neither: until
+// Compact.NumInProgress and Flush.NumInProgress of db.Metrics() are 0.
 //
 // A program that imports [pebble1] or [pebble2] gets at least the version of that Pebble which
 // statelab's go.mod requires; a newer one that the program requires takes its place.

@@ -274,3 +274,60 @@ func TestDirect(t *testing.T) {
 		t.Errorf("%d bytes of the device for %d", s.DirectBytes, s.Total().Bytes)
 	}
 }
+
+// TestOtherOptions: a counter that nothing reads through is refused, not followed by zeros.
+func TestOtherOptions(t *testing.T) {
+	attached := options(vfs.NewMem())
+	counter := pebble1.Attach(attached)
+	db, other := open(t, "db", attached), open(t, "db", options(vfs.NewMem()))
+	defer func() {
+		must(t, db.Close())
+		must(t, other.Close())
+	}()
+	if _, err := counter.Follow(other); err == nil ||
+		!strings.Contains(err.Error(), "Attach(options)") {
+		t.Errorf("a database opened with other options: %v", err)
+	}
+
+	stop, err := counter.Follow(db) // a database without a table
+	must(t, err)
+	stop()
+}
+
+// TestAttachedTwice: the first counter would count what the second reads of layouts.
+func TestAttachedTwice(t *testing.T) {
+	o := options(vfs.NewMem())
+	pebble1.Attach(o)
+	defer func() {
+		if recover() == nil {
+			t.Error("attached twice")
+		}
+	}()
+	pebble1.Attach(o.Clone())
+}
+
+// TestMemtablesTakeTheCache: Pebble charges memtables, of 4 MiB by default, to the block cache.
+func TestMemtablesTakeTheCache(t *testing.T) {
+	for memTable, want := range map[uint64]bool{0: true, 64 << 10: false} {
+		o := options(vfs.NewMem())
+		o.MemTableSize = memTable
+		o.Cache = pebble.NewCache(256 << 10)
+		counter := pebble1.Attach(o)
+		db := open(t, "db", o)
+		write(t, db, 0, keys)
+		must(t, db.Flush())
+		get(t, db, 500, 1)
+		counter.Snapshot()
+		err := counter.Err()
+		if got := err != nil && strings.Contains(err.Error(), "options.MemTableSize"); got != want {
+			t.Errorf("memtables of %d bytes: %v", memTable, err)
+		}
+
+		must(t, db.Close())
+		counter.Snapshot() // when the cache is empty
+		if again := counter.Err(); (again != nil) != want {
+			t.Errorf("after Close: %v", again)
+		}
+		o.Cache.Unref()
+	}
+}

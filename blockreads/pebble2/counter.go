@@ -27,7 +27,8 @@ import (
 type Counter struct{ counter *blockio.Counter }
 
 // Attach makes the database that is opened with options next count its block reads. Call it when
-// all other options are set, and once for each database.
+// all other options are set, and with new options for each database: it panics if these count
+// block reads already.
 //
 // It sets options that are not set to their defaults, as pebble.Open does, wraps options.FS, and
 // adds an event listener. Tables and their layouts are read through the file system that options
@@ -46,6 +47,10 @@ func AttachDirect(options *pebble.Options) *Counter { return attach(options, tru
 func attach(options *pebble.Options, direct bool) *Counter {
 	options.EnsureDefaults()
 	base := options.FS
+	if pebble2fs.Counts(base) {
+		panic(blockio.ErrAttachedTwice)
+	}
+
 	open := func(path string) (*blockio.LearningFile, error) { return openLearning(base, path) }
 	c := blockio.NewCounter(pebble2fs.LayoutReaderOf(open, options.MakeReaderOptions()), direct)
 	options.FS = pebble2fs.CountingReads(base, c.Recorder)
@@ -54,6 +59,13 @@ func attach(options *pebble.Options, direct bool) *Counter {
 		FlushEnd:      func(pebble.FlushInfo) { c.Changes.Tell() },
 		TableIngested: func(pebble.TableIngestInfo) { c.Changes.Tell() },
 	})
+	// A cache smaller than a block is meant to hold none.
+	whole := options.Cache != nil && !options.ReadOnly &&
+		int64(options.MemTableSize) >= options.Cache.MaxSize()
+	if whole && options.Cache.MaxSize() > int64(options.Levels[0].BlockSize) {
+		c.Shared = options.Cache
+	}
+
 	return &Counter{c}
 }
 
@@ -74,8 +86,13 @@ func openLearning(base vfs.FS, path string) (*blockio.LearningFile, error) {
 // Follow counts reads under the level of their table from now until stop, which must be called
 // before db.Close. After each flush, compaction and ingestion it lists db's tables again, on a
 // goroutine of its own; reads of a new table until then are of unknown level. It fails if the
-// tables cannot be listed, or if the counter follows a database already.
+// tables cannot be listed, if db was opened with other options than those that Attach had, or if
+// the counter follows a database already.
 func (c *Counter) Follow(db *pebble.DB) (stop func(), err error) {
+	if !pebble2fs.Reads(db, c.counter.Recorder) {
+		return nil, blockio.ErrOtherOptions
+	}
+
 	return c.counter.Follow(func() ([]blockio.LiveTable, error) { return pebble2fs.Tables(db) })
 }
 
@@ -84,6 +101,7 @@ func (c *Counter) Follow(db *pebble.DB) (stop func(), err error) {
 func (c *Counter) Snapshot() blockreads.Snapshot { return c.counter.Snapshot() }
 
 // Err is the first reason why reads are untyped, or why their levels may be wrong: the layout of a
-// table that could not be read, or a list of tables that could not be had. nil: neither happened.
-// The database itself is not affected.
+// table that could not be read, or a list of tables that could not be had. It also says if the
+// block cache was empty at each Snapshot because memtables, which Pebble charges to it, took all of
+// options.Cache. nil: nothing of that happened. The database itself is not affected.
 func (c *Counter) Err() error { return c.counter.Err() }

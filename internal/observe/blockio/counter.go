@@ -3,6 +3,7 @@ package blockio
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/statelab/statelab/blockreads"
@@ -15,9 +16,26 @@ type Counter struct {
 	Recorder *Recorder
 	Changes  Changes // that the database tells
 
+	// Shared is a block cache of which memtables can take all; nil: they cannot.
+	Shared interface {
+		Size() int64
+		MaxSize() int64
+	}
+
+	empty, filled atomic.Bool // the shared cache was, when reads were counted
+
 	follower  atomic.Pointer[Follower] // the latest; nil: none yet
 	following atomic.Bool
 }
+
+// Mistakes in attaching a counter.
+var (
+	ErrAttachedTwice = errors.New("blockreads: options.FS counts block reads already: call " +
+		"Attach once, or with new options (a Clone made before the first Attach)")
+	ErrOtherOptions = errors.New("blockreads: the database was opened with other options than " +
+		"those that Attach had, so its reads are not counted: call Attach(options) first, then " +
+		"pebble.Open(dir, options)")
+)
 
 // NewCounter returns a counter.
 func NewCounter(learn LayoutReader, direct bool) *Counter {
@@ -51,6 +69,13 @@ func (c *Counter) Err() error {
 	if f := c.follower.Load(); f != nil {
 		err = errors.Join(err, f.Err())
 	}
+
+	if c.empty.Load() && !c.filled.Load() {
+		err = errors.Join(err, fmt.Errorf("blockreads: the block cache of %d bytes holds no "+
+			"block: memtables are charged to it and take all of it; set options.MemTableSize to a "+
+			"fraction of the cache", c.Shared.MaxSize()))
+	}
+
 	return err
 }
 
@@ -69,6 +94,15 @@ func (c *Counter) Snapshot() blockreads.Snapshot {
 	s.DirectBytes = r.DirectBytes()
 	if f := c.follower.Load(); f != nil {
 		s.RemoteTables = f.Remote()
+	}
+
+	if c.Shared != nil {
+		switch data := s.Reads.Type(engine.Data).Count; {
+		case c.Shared.Size() > 0:
+			c.filled.Store(true)
+		case data > 0:
+			c.empty.Store(true)
+		}
 	}
 
 	return s

@@ -44,6 +44,9 @@ type Recorder struct {
 	// engine has it; nil: nobody. Set it before the first read.
 	Accessed func(engine.Access)
 
+	// Joined is how often a path was made by the file systems that are counted.
+	Joined atomic.Int64
+
 	learn  LayoutReader
 	values sync.Map // the anatomies of files of separated values, by path
 	direct bool

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble"
+	"github.com/cockroachdb/pebble/objstorage"
 	"github.com/cockroachdb/pebble/vfs"
 
 	"github.com/statelab/statelab/internal/observe/blockio"
@@ -17,6 +18,32 @@ import (
 // CountingReads returns base with the reads of its tables counted by recorder.
 func CountingReads(base vfs.FS, recorder *blockio.Recorder) vfs.FS {
 	return readsFS{FS: base, recorder: recorder}
+}
+
+// Counts tells whether reads through fs are counted already.
+func Counts(fs vfs.FS) bool {
+	for fs != nil {
+		if _, is := fs.(readsFS); is {
+			return true
+		}
+
+		wrapper, is := fs.(interface{ Unwrap() vfs.FS })
+		if !is {
+			return false
+		}
+		fs = wrapper.Unwrap()
+	}
+
+	return false
+}
+
+// Reads tells whether db reads its tables through a file system that recorder counts. Pebble makes
+// the path of a table with that file system, whether or not there is such a table.
+func Reads(db *pebble.DB, recorder *blockio.Recorder) bool {
+	const table = 2 // base.FileTypeTable
+	before := recorder.Joined.Load()
+	db.ObjProvider().Path(objstorage.ObjectMetadata{FileType: table})
+	return recorder.Joined.Load() != before
 }
 
 // Counting is CountingReads with the syncs counted, too, and the lock of another process told as an
@@ -49,6 +76,12 @@ func (fs readsFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	}
 
 	return &countedFile{*counted, below{file}}, nil
+}
+
+// PathJoin tells that somebody uses this file system: see Reads.
+func (fs readsFS) PathJoin(elements ...string) string {
+	fs.recorder.Joined.Add(1)
+	return fs.FS.PathJoin(elements...)
 }
 
 // Remove tells which tables are gone.
