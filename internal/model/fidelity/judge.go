@@ -88,7 +88,7 @@ type Verdict struct {
 	SortedRuns          int          `json:"sorted_runs"`
 	Differences         []Difference `json:"differences"`
 	// TooSmall tells that a node's database of this size has a single level: its shape, and what a
-	// larger one would read, cannot be told from it, and nothing is expected of it. Up to so many
+	// larger one would read, cannot be told from it, only what its options change. Up to so many
 	// bytes it has one.
 	TooSmall int64 `json:"too_small_below_bytes,omitempty"`
 }
@@ -114,10 +114,13 @@ func Compare(a Table, b *Table, price Price) (v Verdict, err error) {
 	base := cmp.Or(a.Options.BaseBytes, usualBaseBytes)
 	if b == nil && len(withoutEmpty(settled(levels, base, usualMultiplier))) < 2 {
 		v.TooSmall = base
-		return v, nil
 	}
 
 	for _, c := range changes(a, b) {
+		if c.Kind == Sizes && v.TooSmall > 0 && !mostInL0(levels) {
+			continue
+		}
+
 		without := c.change(levels)
 		reads, err := price(without)
 		if err != nil {
