@@ -158,9 +158,8 @@ var (
 	}
 	ProcessorWait = Figure{Key: "processor_wait_share", Noun: "time waiting for a processor",
 		Name: "waiting for a processor", Per: "% of runnable time", Shown: "%", Kind: Ratio,
-		Doc: watchDoc,
-		Defined: "Share of the time in which the threads of the process could run that they " +
-			"waited for a processor.",
+		Doc:     watchDoc,
+		Defined: "Share of the threads' runnable time that they waited for a processor.",
 	}
 	WorkingSet = Figure{Key: "working_set_bytes", Noun: "working set", Name: "working set",
 		Shown: "MiB", Unit: Bytes, Kind: Amount, Better: Neither, Doc: watchDoc,

@@ -429,7 +429,7 @@ func (out *Comparison) sentence() string {
 	}
 
 	if len(small) > 0 {
-		text += fmt.Sprintf("; too small to tell, below about %s: %s",
+		text += fmt.Sprintf("; too small for the sizes of levels to tell, below about %s: %s",
 			unit.Bytes(small[0].TooSmall),
 			doc.List(small, func(t fidelity.Verdict) string { return cmp.Or(t.Name, "the table") }))
 	}
@@ -503,7 +503,7 @@ func (out *Comparison) table() doc.Table {
 			return fmt.Sprintf("%.3f", t.ReadsPerGet)
 		}),
 		words("expected", "/Get", func(t fidelity.Verdict) string {
-			if t.TooSmall > 0 {
+			if t.TooSmall > 0 && len(t.Differences) == 0 {
 				return ""
 			}
 			return fmt.Sprintf("%.3f", t.ExpectedReadsPerGet)

@@ -26,9 +26,11 @@ func TestSmallTablesHaveNoDifferences(t *testing.T) {
 			"long-running node's shape: with less than about 64.0 MiB all of its keys lie in " +
 			"one level, and those of a node lie in several. Load more keys."},
 		{[]fidelity.Verdict{table("a", 0, 2), table("b", base, 0)}, "2 differences between D " +
-			"and a long-running node's shape; too small to tell, below about 64.0 MiB: b."},
+			"and a long-running node's shape; too small for the sizes of levels to tell, below " +
+			"about 64.0 MiB: b."},
 		{[]fidelity.Verdict{table("a", 0, 0), table("b", base, 0)}, "D has a long-running " +
-			"node's shape: no difference found; too small to tell, below about 64.0 MiB: b."},
+			"node's shape: no difference found; too small for the sizes of levels to tell, " +
+			"below about 64.0 MiB: b."},
 	} {
 		if got := (&Comparison{Source: "D", Tables: c.tables}).sentence(); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
