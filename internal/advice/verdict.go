@@ -155,7 +155,7 @@ func Judge(e Evidence) Verdict {
 		v.Bottleneck = SmallCache
 		v.Sentence = fmt.Sprintf("The cache is too small: Gets take %s, %s of that in Gets that "+
 			"read blocks%s.", threads(inFlight), percent(reading), after("; ", disk))
-	case e.ReadWait.OrZero() >= slowRead:
+	case e.ReadWait.OrZero() >= slowRead && e.Waiting.OrZero() < scarceProcessor:
 		v.Bottleneck = SlowDisk
 		v.Sentence = fmt.Sprintf("The disk is slow: Gets that read blocks take %s ms for each "+
 			"block, and Gets take %s%s%s. The command disk measures the disk by itself.",

@@ -25,6 +25,8 @@ func TestVerdicts(t *testing.T) {
 	large := CacheReads{CacheBytes: 64 * mib, PerGet: 0.01, Least: 0.01, Most: 0.01}
 	slow := evidence(0.9, 0.9, 0, little)
 	slow.ReadWait, slow.DiskBusy = figure.Known(0.0021), figure.Value{}
+	waiting := slow
+	waiting.Waiting = figure.Known(0.5)
 	small := CacheReads{CacheBytes: 8 * mib, PerGet: 0.01, Least: 0.01, Most: 0.01}
 
 	for _, c := range []struct {
@@ -49,6 +51,7 @@ func TestVerdicts(t *testing.T) {
 		{"a slow disk", slow, SlowDisk, 0, "The disk is slow: Gets that read blocks take 2.1 ms " +
 			"for each block, and Gets take 90% of the time of one thread; with a cache of 32.0 " +
 			"MiB, a Get would still need 0.150 block reads."},
+		{"no processor", waiting, DiskReads, 0, "Block reads limit the Gets"},
 		{"the smallest that is certain", evidence(0.7, 0.9, 0.5, unsure, large), SmallCache, 64,
 			""},
 		{"none is certain", evidence(0.7, 0.9, 0.5, unsure), SmallCache, 32, ""},
