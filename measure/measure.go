@@ -45,7 +45,10 @@
 // database, seed and number of threads give the same Gets here and there, so block reads are equal,
 // exactly so with one thread and an engine that is deterministic.
 //
-// The result is a [result.Run]. Package result/figure has each figure with its unit and definition.
+// The result is a [result.Run]. Package result/figure has each figure with its unit and definition;
+// run.Figures.Numbers has those of this run by key, and figure.ByKey has what a key stands for.
+// Benchmarks report figures by b.ReportMetric(number, f.Bench); Workload.Gets does not follow from
+// b.N: measure once, and report.
 // Block reads are there if the engine counts them ([engine.CanReadBlocks]), accesses and hit rates
 // if it can show them ([engine.CanTraceAccesses]).
 //
@@ -54,7 +57,7 @@
 // The kernel counts CPU time, page faults, context switches, read calls, bytes that reached a
 // device and memory for a whole process, and other goroutines of your program add to them. Figures
 // that follow from these counters are therefore unavailable, and the run has the reason
-// (run.Figures.Reason). Among them are the block reads of engines that read through mmap
+// (run.Figures.Reason of a figure; run.Reasons has all that could not be told, and why). Among them are the block reads of engines that read through mmap
 // ([engine.UsesPageCache]). There is no memory budget, since the kernel limits whole processes.
 // Times are measured, but other goroutines and the garbage collector of your program may lengthen
 // them. A panic of the engine ends your program.
@@ -107,7 +110,7 @@ type Workload struct {
 	// Options are further options of the engine, by its own names: those of its Info().Options.
 	Options map[string]string
 	// CacheBytes is the size of the engine's block cache in bytes; default: the profile's. Sweep
-	// sets it.
+	// sets it. An engine without a cache (engine.HasNoCache) ignores it.
 	CacheBytes int64
 	// Direct makes the engine read with O_DIRECT ([engine.CanDirect]): past the page cache of the
 	// operating system, so that each block read reaches the device.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -345,4 +346,62 @@ type cancellingDB struct {
 func (d cancellingDB) Reader() (engine.Reader, error) {
 	d.cancel()
 	return d.DB.Reader()
+}
+
+// TestNoFlags: reasons, warnings and remedies name fields of a Workload, not flags or commands.
+func TestNoFlags(t *testing.T) {
+	w := small(t)
+	w.Keys, w.CacheBytes, w.Gets, w.WarmupGets = 1_000, 64<<20, 200, 200
+	run, err := measure.Run(t.Context(), pebble2.Engine{}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	fits := func(w engine.Warning) bool { return w.Code == "fits_in_memory" }
+	if !slices.ContainsFunc(run.Warnings, fits) {
+		t.Errorf("warnings %+v", run.Warnings)
+	}
+
+	texts := slices.Collect(maps.Values(run.Reasons()))
+	for _, warning := range run.Warnings {
+		texts = append(texts, warning.Text, warning.Remedy)
+	}
+
+	w.CacheBytes = 1 << 10
+	_, err = measure.Run(t.Context(), pebble2.Engine{}, w)
+	var failed *engine.Failure
+	if !errors.As(err, &failed) || !strings.Contains(failed.Remedy, "Workload.CacheBytes") {
+		t.Fatalf("a cache for no block: %v", err)
+	}
+
+	for _, text := range append(texts, failed.Remedy) {
+		if strings.Contains(text, "--") || strings.Contains(text, "statelab ") {
+			t.Errorf("not for a package's user: %s", text)
+		}
+	}
+}
+
+// TestFigures: what a run has is found by its figure, whichever field stores it.
+func TestFigures(t *testing.T) {
+	run, err := measure.Run(t.Context(), pebble2.Engine{}, small(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f := run.Figures
+	for one, want := range map[figure.Figure]float64{
+		figure.ServiceTime:       f.ServiceNanos.Mean,
+		figure.ServiceTime.P99(): float64(f.ServiceNanos.P99),
+		figure.HitRate:           f.HitRate["all"],
+	} {
+		got, known := f.Number(one)
+		if !known || got != want || run.Value(one) != f.Value(one) || !f.Has(one) {
+			t.Errorf("%s: %v, %v; want %v", one.Key, got, known, want)
+		}
+	}
+
+	parts := figure.BlockReadsPerGet.ByType()
+	if why := f.Reason(parts); !strings.Contains(why, "Figures.BlockReadsPerGetByType") {
+		t.Errorf("parts: %q", why)
+	}
 }

@@ -201,6 +201,10 @@ func failureOf(status, text string, why FailureInfo) error {
 
 // value is a figure of a run.
 func (f *Figures) value(of figure.Figure) figure.Value {
+	if v := f.Set.Value(of); v.IsKnown() { // as most are
+		return v
+	}
+
 	switch {
 	case of.Lookup == "":
 		return valueOr(f.members(), of, f.Set)
@@ -212,7 +216,8 @@ func (f *Figures) value(of figure.Figure) figure.Value {
 
 // valueOr is a figure that is among the members of a struct, or in the set beside them.
 func valueOr(m figure.Members, f figure.Figure, s figure.Set) figure.Value {
-	if v := valueIn(m, f); v.IsKnown() {
+	v := valueIn(m, f)
+	if v.IsKnown() || v.Reason() != figure.NotRecorded {
 		return v
 	}
 	return s.Value(f)
@@ -233,8 +238,38 @@ func valueIn(m figure.Members, f figure.Figure) figure.Value {
 			return figure.Known(*v)
 		case **Latency:
 			return (*v).Quantile(f)
+		case *map[string]float64:
+			return valueOfParts(f, *v)
 		}
 	}
 
 	return figure.Value{}
+}
+
+// valueOfParts is the figure of which there are several numbers: that of all parts, or the reason
+// that names the field with them.
+func valueOfParts(f figure.Figure, parts map[string]float64) figure.Value {
+	all, is := parts["all"]
+	switch {
+	case is:
+		return figure.Known(all)
+	case len(parts) == 0:
+		return figure.Value{}
+	}
+
+	field := "the map of this figure"
+	switch f.Key {
+	case figure.BlockReadsPerGet.ByType().Key:
+		field = "Figures.BlockReadsPerGetByType"
+	case figure.BlockReadsPerGet.ByLevel().Key:
+		field = "Figures.BlockReadsPerGetByLevel"
+	case figure.BlockAccessesPerGet.ByType().Key:
+		field = "Figures.BlockAccessesPerGetByType"
+	case figure.HitRate.Key:
+		field = "Figures.HitRate"
+	case figure.WriteBytesPerPut.Key:
+		field = "Figures.WriteBytesPerPut"
+	}
+
+	return figure.Unavailable("it has a number for each part: see " + field)
 }

@@ -21,7 +21,7 @@
 // added, never renamed; units are in the names.
 //
 // A figure that could not be measured is absent, with its reason: it is never zero and never
-// guessed. Package figure has all figures; their reasons are stored in absent.
+// guessed. Package figure has all figures; Run.Reasons has the reasons of figures and of facts.
 package result
 
 import (
@@ -74,7 +74,7 @@ type Run struct {
 	Changes    *ChangeSet  `json:"changes,omitempty"` // of a replay
 
 	Figures Figures `json:"figures"`
-	// fact that is not known -> why; in JSON also of figures
+	// fact that is not known -> why; in JSON also of figures, as in Reasons
 	Absent   map[string]string `json:"absent,omitempty"`
 	Checks   []Check           `json:"checks,omitempty"` // our counters against others'
 	Warnings []engine.Warning  `json:"warnings"`
@@ -379,6 +379,28 @@ type Figures struct {
 	State *State `json:"state,omitempty"` // of a layout
 }
 
+// Value is a figure: a number of its own, the mean or a quantile of a duration (ServiceTime,
+// ServiceTime.P99()), the hit rate of all blocks, or one of lookups of a kind in a state that does
+// not fit in memory, caches warm, one at a time. Where there is no one number, it has the reason.
+func (f Figures) Value(of figure.Figure) figure.Value { return f.value(of) }
+
+// Number is a figure's number; known is false where there is none.
+func (f Figures) Number(of figure.Figure) (number float64, known bool) {
+	return f.value(of).Number()
+}
+
+// Has tells whether a figure has a number.
+func (f Figures) Has(of figure.Figure) bool { return f.value(of).IsKnown() }
+
+// Pointer is a figure's number, nil where there is none.
+func (f Figures) Pointer(of figure.Figure) *float64 { return f.value(of).Pointer() }
+
+// OrZero is a figure's number for callers that have asked whether it is there; else 0.
+func (f Figures) OrZero(of figure.Figure) float64 { return f.value(of).OrZero() }
+
+// Reason says why a figure has no number; "" where it has one.
+func (f Figures) Reason(of figure.Figure) string { return f.value(of).Reason() }
+
 // members are the figures that are not one number each.
 func (f *Figures) members() figure.Members {
 	m := figure.Members{
@@ -533,18 +555,8 @@ func (l *Latency) Quantile(f figure.Figure) figure.Value {
 	return figure.Known(l.Mean)
 }
 
-// Value is a figure of a run: a number of its own, a quantile of a histogram, or one of lookups of
-// a kind in a state that does not fit in memory, caches warm, one at a time.
+// Value is a figure of a run, as Figures.Value.
 func (r *Run) Value(f figure.Figure) figure.Value {
-	switch {
-	case f.Lookup != "" && r.Figures.State == nil:
-		return figure.Value{}
-	case f.Lookup != "":
-		return ofLookups(r.Figures.State.Lookups, f)
-	case f.Quantile != "":
-		return r.Figures.Latency(f).Quantile(f)
-	}
-
 	return r.Figures.Value(f)
 }
 

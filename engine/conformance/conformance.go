@@ -111,7 +111,9 @@ func RefusesForeignFolders(
 	for name, dir := range map[string]string{"missing": missing, "empty": empty, "junk": junk} {
 		opened, err := open(dir)
 		if !isRight(err) {
-			t.Errorf("%s: error %v, want one that says that there is none", name, err)
+			t.Errorf("%s: error %v, want one that says that there is none: a "+
+				"*engine.NotADatabaseError (with package engine/simple, one that wraps "+
+				"fs.ErrNotExist)", name, err)
 		}
 
 		if err == nil {

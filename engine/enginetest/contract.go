@@ -16,8 +16,8 @@ import (
 
 func (s suite) testInfo(t *testing.T) {
 	i := s.info
-	if i.Name == "" || i.Version == "" || i.Route == "" || i.Licence == "" {
-		t.Errorf("incomplete: %+v", i)
+	for _, field := range emptyFields(i) {
+		t.Errorf("engine.Info has no %s", field)
 	}
 
 	if len(i.Profiles) == 0 {
@@ -42,6 +42,19 @@ func (s suite) testInfo(t *testing.T) {
 			t.Errorf("stored option: %v", err)
 		}
 	}
+}
+
+// emptyFields are those that each engine has to fill.
+func emptyFields(i engine.Info) (names []string) {
+	for _, field := range []struct{ name, value string }{
+		{"Name", i.Name}, {"Version", i.Version}, {"Route", i.Route}, {"Licence", i.Licence},
+	} {
+		if field.value == "" {
+			names = append(names, field.name)
+		}
+	}
+
+	return names
 }
 
 func (s suite) testCheck(t *testing.T) {

@@ -195,7 +195,8 @@ func check(r engine.Reader, key, value []byte) error {
 	case err != nil:
 		return fmt.Errorf("get %x: %w", key, err)
 	case !found:
-		return fmt.Errorf("get %x: not found", key)
+		return fmt.Errorf("get %x: not found, although it was put and committed (and, if the "+
+			"database was opened again, synced and closed before)", key)
 	case !bytes.Equal(got, value):
 		return fmt.Errorf("get %x: %d bytes that differ from the %d put", key, len(got), len(value))
 	}

@@ -40,8 +40,8 @@ type Store interface {
 	// owns it. found is false for a key that is not there, which is no error.
 	Get(key, dst []byte) (value []byte, found bool, err error)
 	// Commit applies changes in their order. All of them are there for each Get that begins after
-	// it has returned, and all or none of them after a kill of the process. The store may keep the
-	// slices. It is not called for a database that is open for reading only.
+	// it has returned, and all or none of them after a kill of the process: they need not be on
+	// disk before Sync. The store may keep the slices. It is not called for a database that is open for reading only.
 	Commit(changes []Change) error
 	// Sync returns when everything that was committed survives a kill of the process. It is called
 	// before Close, too, and not for a database that is open for reading only.
@@ -59,11 +59,13 @@ type Change struct {
 }
 
 // New makes an engine. Of info, Name, Version and Licence have to be there, and Capabilities such
-// as engine.CanReadBlocks if the counters have block reads; New adds what is true of every Store.
+// as engine.CanReadBlocks if the counters have block reads, which may be 0; New adds what is true of
+// every Store.
 //
 // open opens the database in the folder o.Dir or, if o.Create, makes one there: the folder exists
-// then, and no file of another database is in it. If the error wraps fs.ErrNotExist, the folder
-// holds no database.
+// then, and no file of another database is in it. The store may keep any files there, none before
+// the first Sync, and need not lock them. If there is no database in the folder, the error wraps
+// fs.ErrNotExist.
 func New(info engine.Info, open func(o engine.Options) (Store, error)) engine.Engine {
 	if info.Route == "" {
 		info.Route = "go module"
@@ -153,6 +155,9 @@ func (s simple) Open(_ context.Context, o engine.Options) (engine.DB, error) {
 		return nil, &engine.NotADatabaseError{Dir: o.Dir, Why: err.Error()}
 	case err != nil:
 		return nil, fmt.Errorf("%s: open %s: %w", s.info.Name, o.Dir, err)
+	case store == nil:
+		return nil, fmt.Errorf("%s: open %s: the function given to simple.New returned neither a "+
+			"store nor an error", s.info.Name, o.Dir)
 	}
 
 	return &db{store: store, options: o}, nil

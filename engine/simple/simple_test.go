@@ -228,3 +228,13 @@ func TestShape(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestNoStore(t *testing.T) {
+	e := simple.New(engine.Info{Name: "mine"}, func(engine.Options) (simple.Store, error) {
+		return nil, nil
+	})
+	_, err := e.Open(t.Context(), engine.Options{Dir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "neither a store nor an error") {
+		t.Error(err)
+	}
+}

@@ -5,10 +5,9 @@
 //
 // A figure of a run is a Value: a number, or the reason why there is none.
 //
-// Read in this order: figure.go (what a figure is), registry.go (all of them), value.go (a number
-// or a reason), members.go (how structs store figures).
-//
-// Non-goals: computing figures (internal/run), printing them (internal/explain).
+// To print a number of a figure f, print its unit and noun behind it: 1.23 block reads per Get has
+// no unit, since f.Unit is None and f.Noun says what is counted; 8420 ns of mean service time has
+// f.Unit.
 package figure
 
 import "strings"
@@ -67,7 +66,7 @@ type Figure struct {
 	Doc     string // page and anchor below docs/
 
 	Metric   string // in Prometheus, where it does not follow from the key; see MetricName
-	Bench    string // its unit in a line of the Go benchmark format; "": it has none
+	Bench    string // its unit for b.ReportMetric and benchstat; "": it has none
 	Question string // that a ranking by it answers; "": nothing is ranked by it
 
 	// Repeats: with one thread and equal seeds it is the same in every run.

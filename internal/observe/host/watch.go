@@ -189,7 +189,7 @@ func warnings(
 
 	if m.CPUOthersShare != nil && *m.CPUOthersShare > maxOthersCPU {
 		warn(result.BusyMachine,
-			"stop the other processes, or use --repeats and compare the spread",
+			"stop the other processes, or measure several times and compare the spread",
 			"other processes used %s of the processors during the run (load average %.1f at its "+
 				"end): throughput and latency are worse than on an idle machine; counts are not "+
 				"affected",
@@ -197,8 +197,8 @@ func warnings(
 	}
 
 	if m.CPUStolenShare != nil && *m.CPUStolenShare > maxStolenCPU {
-		warn(result.CPUStolen, "use a machine with dedicated cores, or --repeats, and compare "+
-			"the spread",
+		warn(result.CPUStolen, "use a machine with dedicated cores, or measure several times "+
+			"and compare the spread",
 			"the hypervisor gave %s of the processor time to other virtual machines: "+
 				"throughput and latency are worse than on a dedicated machine; counts are not "+
 				"affected",

@@ -43,7 +43,9 @@ func (r *run) figures(m *measured) {
 	if r.spec.Rate > 0 {
 		f.ResponseNanos = new(m.response.Summary())
 	} else {
-		r.MarkUnavailable("response time needs an open loop: add --rate", figure.ResponseTime)
+		r.MarkUnavailable(r.words("response time needs an open loop: add --rate",
+			"response time needs an open loop, which package measure does not have"),
+			figure.ResponseTime)
 	}
 
 	r.cpuFigures(m, gets)
@@ -241,7 +243,8 @@ func (r *run) judgePageCache(m *measured) {
 // judgeFit warns of Gets that no disk could have slowed down.
 func (r *run) judgeFit(m *measured) {
 	room, reads, name, remedy := r.Result.Cache.Effective, int64(-1), "the cache",
-		"use a smaller --cache or --memory, or load more --keys"
+		r.words("use a smaller --cache or --memory, or load more --keys",
+			"use a smaller Workload.CacheBytes, or a new Workload.Dir with more Keys")
 	switch {
 	case r.spec.Workload == workload.ReadWhileWriting:
 		return
@@ -251,7 +254,8 @@ func (r *run) judgeFit(m *measured) {
 		return // nobody counts its reads, or it has no files
 	default:
 		name, remedy = "its cache, the page cache,",
-			"use a --memory smaller than the database, or load more --keys"
+			r.words("use a --memory smaller than the database, or load more --keys",
+				"use a new Workload.Dir with more Keys")
 		if r.countsFaults(m) {
 			reads = m.Process.MajorFaults
 		}
@@ -301,9 +305,11 @@ func (r *run) inFlight(m *measured) {
 	}
 
 	if r.spec.Rate == 0 && f.OrZero(figure.InFlight) < littleLimit*float64(asked) {
-		remedy := "fewer --threads, or a machine with more cores"
+		remedy := r.words("fewer --threads, or a machine with more cores",
+			"fewer Workload.Threads, or a machine with more cores")
 		if asked == 1 {
-			remedy = "a longer run (--gets), or a machine on which nothing else runs"
+			remedy = r.words("a longer run (--gets), or a machine on which nothing else runs",
+				"more Workload.Gets, or a machine on which nothing else runs")
 		}
 
 		r.Warn(engine.Warning{Code: "not_in_flight",

@@ -195,7 +195,8 @@ func (r *run) keyset() (*keyset, error) {
 			Code: "unsettled",
 			Text: "the load ended before the engine's background work did: the shape may " +
 				"change during the run",
-			Remedy: "statelab load --resume --db " + r.spec.Dir,
+			Remedy: r.words("statelab load --resume --db "+r.spec.Dir,
+				"load it into a new Workload.Dir"),
 		})
 	}
 
@@ -206,8 +207,9 @@ func (r *run) keyset() (*keyset, error) {
 			Text: fmt.Sprintf("%s was loaded with profile %s: what applies when data is "+
 				"written, such as block sizes and filters, is that profile's in its tables, and "+
 				"all else is profile %s's", r.spec.Dir, m.Profile, r.spec.Profile),
-			Remedy: fmt.Sprintf("--profile %s, or load another database: statelab load --db NEW "+
-				"--profile %s", m.Profile, r.spec.Profile),
+			Remedy: r.words(fmt.Sprintf("--profile %s, or load another database: statelab load "+
+				"--db NEW --profile %s", m.Profile, r.spec.Profile),
+				fmt.Sprintf("Workload.Profile %s, or a new Workload.Dir", m.Profile)),
 		})
 	}
 

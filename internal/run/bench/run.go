@@ -86,6 +86,15 @@ func Run(
 	return r.End(ctx, err, spec.WhenDiskIsFull())
 }
 
+// words are what to tell the user: inPackage in a program that calls package measure, which has no
+// flags.
+func (r *run) words(ofCommand, inPackage string) string {
+	if r.spec.SharedProcess {
+		return inPackage
+	}
+	return ofCommand
+}
+
 // Blank is a run of which only the plan is known.
 func Blank(spec *Spec, engineVersion string) *result.Run {
 	return &result.Run{
@@ -183,8 +192,9 @@ func (r *run) noteBlockCache() error {
 	if r.spec.Verb == Read && left == 0 {
 		full := engine.Fail(engine.CodeNoBlocks, "memtables take %s of a cache of %s, which "+
 			"leaves nothing for blocks", unit.Bytes(*reserved), unit.Bytes(size))
-		full.Remedy = fmt.Sprintf("measure again with a larger --cache, such as %s, into a new "+
-			"--out", unit.Bytes(2**reserved))
+		full.Remedy = r.words(fmt.Sprintf("measure again with a larger --cache, such as %s, into "+
+			"a new --out", unit.Bytes(2**reserved)),
+			fmt.Sprintf("use a larger Workload.CacheBytes, such as %d", 2**reserved))
 		return full
 	}
 

@@ -144,7 +144,8 @@ func (r *run) warmUntilSteady(ctx context.Context, t *team, ops *atomicCount) er
 				Code: "not_steady",
 				Text: fmt.Sprintf("the reads per Get still changed after %d warm-up Gets",
 					ops.Load()),
-				Remedy: "--warmup with a larger count, or a larger --gets",
+				Remedy: r.words("--warmup with a larger count, or a larger --gets",
+					"a larger Workload.WarmupGets, or a larger Workload.Gets"),
 			})
 		}
 

@@ -253,7 +253,10 @@ func (s EngineSpec) Head() Head { return Head{s.Schema, s.Engine, s.Out} }
 
 // WhenDiskIsFull is the remedy: what to free, and how to go on.
 func (s EngineSpec) WhenDiskIsFull() string {
-	if s.Verb == Load {
+	switch {
+	case s.SharedProcess:
+		return "free some space, or use a new Workload.Dir with fewer Keys"
+	case s.Verb == Load:
 		return fmt.Sprintf("free some space and continue with statelab load --resume --db %s, or "+
 			"load fewer --keys", s.Dir)
 	}

@@ -220,8 +220,7 @@ func (s *Session[C]) MarkUnavailable(why string, figures ...figure.Figure) {
 func (s *Session[C]) Uncounted() string {
 	switch {
 	case s.Result.SharedProcess:
-		return "measured inside another program, whose whole process the kernel counts together: " +
-			"statelab sweep measures in a process that does nothing else (docs/native.md)"
+		return "measured inside another program, whose whole process the kernel counts together"
 	case !host.Counts:
 		return "this operating system does not count what a process reads: Linux does"
 	}
