@@ -355,7 +355,8 @@ func seenGets(t *testing.T, name, dir string, l library, limit int) (a *analysis
 			WatchedCache: result.WatchedCache{Bytes: opensCacheBytes},
 			OpenFiles:    OpenFiles{Option: "limit", Limit: limit, Shards: l.shards}}}
 	a.w = result.Watch{Why: map[string]string{}, Seconds: 1,
-		Process: result.WatchedProcess{Engine: name, Cores: runtime.GOMAXPROCS(0)}}
+		Process: result.WatchedProcess{Engine: name, Cores: runtime.GOMAXPROCS(0),
+			Memory: &result.WatchedMemory{MachineBytes: 1 << 30}}}
 	return a, own
 }
 
