@@ -41,7 +41,8 @@ type Store interface {
 	Get(key, dst []byte) (value []byte, found bool, err error)
 	// Commit applies changes in their order. All of them are there for each Get that begins after
 	// it has returned, and all or none of them after a kill of the process: they need not be on
-	// disk before Sync. The store may keep the slices. It is not called for a database that is open for reading only.
+	// disk before Sync. The store may keep the slices. It is not called for a database that is open
+	// for reading only.
 	Commit(changes []Change) error
 	// Sync returns when everything that was committed survives a kill of the process. It is called
 	// before Close, too, and not for a database that is open for reading only.
@@ -59,8 +60,8 @@ type Change struct {
 }
 
 // New makes an engine. Of info, Name, Version and Licence have to be there, and Capabilities such
-// as engine.CanReadBlocks if the counters have block reads, which may be 0; New adds what is true of
-// every Store.
+// as engine.CanReadBlocks if the counters have block reads, which may be 0; New adds what is true
+// of every Store.
 //
 // open opens the database in the folder o.Dir or, if o.Create, makes one there: the folder exists
 // then, and no file of another database is in it. The store may keep any files there, none before
