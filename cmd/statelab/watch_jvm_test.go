@@ -63,7 +63,7 @@ func TestVerdictNamesTheBottleneckOfAJVM(t *testing.T) {
 		{name: "lost filters", want: advice.NoFilters, cache: 1 << 20, unfiltered: true},
 		{name: "all in the cache", want: advice.Processor, cache: 32 << 20,
 			warmup: 30_000},
-		{name: "large database", want: advice.DiskReads, cache: 512 << 10},
+		{name: "large database", want: advice.SmallCache, cache: 512 << 10},
 	} {
 		judgeConstrained(t, c, func(c constraint) *result.Watch {
 			const measured = 30_000

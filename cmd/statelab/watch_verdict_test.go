@@ -42,7 +42,7 @@ func constraints() []constraint {
 		{name: "all in the cache", want: advice.Processor, keys: small, cache: 64 << 20,
 			warmup: 100_000},
 		{name: "few Gets", want: advice.NotGets, keys: small, cache: 1 << 20, rate: 250},
-		{name: "large database", want: advice.DiskReads, keys: large, cache: 2 << 20},
+		{name: "large database", want: advice.SmallCache, keys: large, cache: 2 << 20},
 		{name: "slow disk", want: advice.SlowDisk, keys: large, cache: 2 << 20, far: true},
 	}
 }
@@ -201,7 +201,7 @@ func TestVerdictNamesTheBottleneckOfRocksDB(t *testing.T) {
 		{name: "few open files", want: advice.LowOpenFiles, cache: 64 << 20, openFiles: 20},
 		{name: "filters not consulted", want: advice.NoFilters, cache: 2 << 20, unfiltered: true},
 		{name: "all in the cache", want: advice.Processor, cache: 64 << 20},
-		{name: "large database", want: advice.DiskReads, cache: 1 << 20},
+		{name: "large database", want: advice.SmallCache, cache: 1 << 20},
 	} {
 		judgeConstrained(t, c, func(c constraint) *result.Watch {
 			for option, value := range map[string]string{

@@ -185,7 +185,7 @@ func diskClause(program string, busy, own figure.Value) string {
 	}
 
 	text := fmt.Sprintf("the disk is %s busy", percent(share))
-	if reads, known := own.Number(); known && reads < noticed/2 {
+	if reads, known := own.Number(); known && reads < noticed/2 && share >= littleTime {
 		text += ", but not with reads of this " + program
 	}
 
