@@ -239,6 +239,18 @@ type WatchCounts struct {
 
 	CacheBytes int64 // of the block cache; 0: there is none, or it is not known
 	Memory     WatchedMemory
+
+	// What it would read with another cache or, if it maps its database, with other memory; nil:
+	// not known (yet).
+	Predicted   *WatchPredicted
+	OtherMemory *WatchedOtherMemory
+}
+
+// WatchPredicted is what caches would read of the Gets of one period of a watch.
+type WatchPredicted struct {
+	Gets    uint64
+	Seconds float64          // of the period, in which every Get was seen
+	Caches  []WatchSimulated // the present size first
 }
 
 // WatchKeyCounts are the Gets of one kind of key.

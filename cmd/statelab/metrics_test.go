@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -39,28 +40,7 @@ func TestPrometheusScrapesWhatRuns(t *testing.T) {
 	}
 
 	sweepAt, replayAt, promAt := freeAddress(t), freeAddress(t), freeAddress(t)
-	dir := t.TempDir()
-	config := fmt.Sprintf("global: {scrape_interval: 200ms}\nrule_files: [%q]\nscrape_configs: "+
-		"[{job_name: s, static_configs: [{targets: [%q, %q]}]}]\n",
-		filepath.Join(examples, "alerts.yml"), sweepAt, replayAt)
-	if err := os.WriteFile(filepath.Join(dir, "p.yml"), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
-
-	prometheus := exec.Command("prometheus", "--config.file", filepath.Join(dir, "p.yml"),
-		"--storage.tsdb.path", filepath.Join(dir, "data"),
-		"--web.listen-address", promAt, "--log.level", "error")
-	if err := prometheus.Start(); err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := prometheus.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		_ = prometheus.Wait() // killed: its status says so
-	})
-
+	runPrometheus(t, promAt, examples, sweepAt, replayAt)
 	swept := start(t, "sweep", "--db", database(t, "pebble1"), "--cache", "1%", "--rate", "2k",
 		"--gets", "60k", "--warmup", "0", "--disk", "none",
 		"--access-gets", "0", "--threads", "1", "--out", filepath.Join(t.TempDir(), "S"),
@@ -74,25 +54,59 @@ func TestPrometheusScrapesWhatRuns(t *testing.T) {
 		t.Fatalf("only %d queries in the dashboard", len(waiting))
 	}
 
-	swept.until("every query of the dashboard gives a series", func() bool {
-		for query := range waiting {
-			if series(promAt, query) > 0 {
-				delete(waiting, query)
-			}
-		}
-
-		return len(waiting) == 0 || processGone(swept) && processGone(replayed)
-	})
-
-	for query := range waiting {
-		t.Errorf("no series for %s", query)
-	}
-
+	seriesFor(t, promAt, waiting, swept, replayed)
 	for _, s := range []*session{swept, replayed} {
 		if !processGone(s) {
 			s.signal(syscall.SIGINT)
 		}
 		s.wait()
+	}
+}
+
+// runPrometheus runs Debian's Prometheus, with our alerts, at an address until the test ends. It
+// scrapes others.
+func runPrometheus(t *testing.T, at, examples string, targets ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	config := fmt.Sprintf("global: {scrape_interval: 200ms}\nrule_files: [%q]\nscrape_configs: "+
+		"[{job_name: s, static_configs: [{targets: [%s]}]}]\n",
+		filepath.Join(examples, "alerts.yml"), strings.Join(targets, ", "))
+	if err := os.WriteFile(filepath.Join(dir, "p.yml"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
+	prometheus := exec.Command("prometheus", "--config.file", filepath.Join(dir, "p.yml"),
+		"--storage.tsdb.path", filepath.Join(dir, "data"),
+		"--web.listen-address", at, "--log.level", "error")
+	if err := prometheus.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := prometheus.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = prometheus.Wait() // killed: its status says so
+	})
+}
+
+// seriesFor waits until Prometheus has a series for every query, or all that it scrapes has ended.
+func seriesFor(t *testing.T, at string, waiting map[string]bool, scraped ...*session) {
+	t.Helper()
+	scraped[0].until("every query of the dashboard gives a series", func() bool {
+		for query := range waiting {
+			if series(at, query) > 0 {
+				delete(waiting, query)
+			}
+		}
+
+		return len(waiting) == 0 || !slices.ContainsFunc(scraped, func(s *session) bool {
+			return !processGone(s)
+		})
+	})
+
+	for query := range waiting {
+		t.Errorf("no series for %s", query)
 	}
 }
 

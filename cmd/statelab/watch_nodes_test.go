@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	stdcmp "cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -23,6 +24,8 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/base/testring"
+	"github.com/statelab/statelab/internal/run/protocol"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 	"github.com/statelab/statelab/result/figure"
@@ -377,6 +380,115 @@ func TestWatchedNodesThatEnd(t *testing.T) {
 		if !ended || !w.Process.Ended || w.Process.PID != n.Process.Pid || w.Gets == 0 ||
 			w.Simulated == nil {
 			t.Errorf("%+v", w)
+		}
+	}
+}
+
+// TestPrometheusScrapesAWatch: every query of the dashboard of watched nodes gives a series, but
+// those of a database that is mapped into memory.
+func TestPrometheusScrapesAWatch(t *testing.T) {
+	watching(t)
+	testring.Program(t, "prometheus")
+	examples, err := filepath.Abs("../../examples/grafana")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	waiting := queries(t, filepath.Join(examples, "watch.json"))
+	for query := range waiting {
+		if strings.Contains(query, "page_") || strings.Contains(query, "memory_") {
+			delete(waiting, query)
+		}
+	}
+
+	db := database(t, "pebble2")
+	target := waitingRunner(t, runnerOf(t, true))
+	watchAt, promAt := freeAddress(t), freeAddress(t)
+	watched := start(t, "watch", "--pid", strconv.Itoa(target.Process.Pid), "--seconds", "0",
+		"--sample", "100%", "--cache", "1MiB", "--metrics", watchAt)
+	runPrometheus(t, promAt, examples, watchAt)
+	go target.run(protocol.EngineSpec{
+		Engine:       "pebble2",
+		Dir:          db,
+		CacheBytes:   1 << 20,
+		CacheAsked:   "1MiB",
+		Threads:      1,
+		Seed:         7,
+		Gets:         60_000,
+		Rate:         1000,
+		WarmupRule:   "a count",
+		MissingShare: 0.3,
+	})
+	seriesFor(t, promAt, waiting, watched)
+	if !processGone(watched) {
+		watched.signal(syscall.SIGINT)
+	}
+
+	watched.wait()
+}
+
+// TestWatchPredictsForItsMetrics: while a watch goes on, its metrics have what caches would read of
+// the Gets of a period: what is observed at the present size, and at others what the answer says.
+func TestWatchPredictsForItsMetrics(t *testing.T) {
+	watching(t)
+	db := filepath.Join(t.TempDir(), "db")
+	must(t, "load", "--db", db, "--engine", "pebble2", "--keys", "30k", "--quiet")
+	target := waitingRunner(t, runnerOf(t, true))
+	found, p := attach(t, target.Process.Pid, "pebble2")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		target.run(protocol.EngineSpec{
+			Engine:     "pebble2",
+			Dir:        db,
+			CacheBytes: 2 << 20,
+			CacheAsked: "2MiB",
+			Threads:    1,
+			Seed:       7,
+			Gets:       25_000,
+			Rate:       1000,
+			WarmupRule: "a count",
+		})
+
+		if err := target.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	var told *result.WatchPredicted
+	seen, err := watch.Traffic(t.Context(), found, p, db, watch.LayoutOf("pebble2", db),
+		watch.Cache{WatchedCache: result.WatchedCache{Bytes: 2 << 20}},
+		watch.Options{
+			Share:  1,
+			Tell:   func(result.Event) {},
+			Counts: func(c result.WatchCounts) { told = stdcmp.Or(c.Predicted, told) },
+		})
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	w := &seen.Watch
+	if told == nil {
+		t.Fatalf("nothing was predicted in %.0f s and %d Gets", w.Seconds, w.Gets)
+	}
+
+	if told.Gets >= w.Gets || len(told.Caches) < 3 {
+		t.Errorf("%d of %d Gets: %+v", told.Gets, w.Gets, told.Caches)
+	}
+
+	const ofOtherGets = 0.05
+	for i, c := range append([]result.WatchSimulated{*w.Simulated}, w.WhatIf...) {
+		at := slices.IndexFunc(told.Caches, func(s result.WatchSimulated) bool {
+			return s.CacheBytes == c.CacheBytes
+		})
+		if at < 0 {
+			continue // the working set of all Gets is larger
+		}
+
+		p := told.Caches[at]
+		if i == 0 && at != 0 || p.Low > c.High+ofOtherGets || p.High < c.Low-ofOtherGets {
+			t.Errorf("predicted %+v, answered %+v", p, c)
 		}
 	}
 }

@@ -128,6 +128,7 @@ type faults struct {
 	inSecond uint64
 	live     *live
 	memory   *otherMemory // nil: other amounts of memory are not predicted
+	predicts time.Time    // next, for the metrics
 }
 
 type seenPage struct {
@@ -397,6 +398,12 @@ func (c *faults) Second() error {
 
 	if c.memory != nil {
 		c.memory.look(c.target, c.of.Inode, c.mapping.High > 0)
+	}
+
+	if now := time.Now(); c.memory != nil && c.live != nil && now.After(c.predicts) {
+		perSecond := float64(c.major) / time.Since(c.probe.Attached).Seconds()
+		c.live.OtherMemory = c.memory.soFar(c.of.Path, perSecond)
+		c.predicts = now.Add(max(firstPeriod, pauseTimes*time.Since(now)))
 	}
 
 	// a head that is being written is read again in the next second, and at the end

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -20,16 +21,19 @@ import (
 // otherMemory watches the page cache, to tell what a process would read with another amount of
 // memory.
 type otherMemory struct {
-	probe   *probe.PageCacheProbe
-	own     pagecache.Page
+	probe *probe.PageCacheProbe
+	own   pagecache.Page
+
+	mutex   sync.Mutex // of the next two
 	history *pagecache.History
 	share   float64
-	memory  result.WatchedMemory // when the watch began
-	now     result.WatchedMemory // when the process was last seen
-	random  *bool                // readsAtRandom; nil: not known yet
-	core    float64              // share of a processor that this took
-	ended   chan error
-	stop    context.CancelFunc
+
+	memory result.WatchedMemory // when the watch began
+	now    result.WatchedMemory // when the process was last seen
+	random *bool                // readsAtRandom; nil: not known yet
+	core   float64              // share of a processor that this took
+	ended  chan error
+	stop   context.CancelFunc
 }
 
 const (
@@ -92,6 +96,8 @@ func (m *otherMemory) limit() int64 {
 }
 
 func (m *otherMemory) event(e probe.PageEvent) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
 	if !probe.PageChosen(e.Inode, e.Index, m.share) {
 		return
 	}
@@ -134,17 +140,38 @@ func (m *otherMemory) look(t *probe.Target, inode uint64, mapped bool) {
 // memorySizes are the sizes that are predicted, as multiples of the present one.
 var memorySizes = []float64{0.5, 0.75, 1.5, 2, 3}
 
-// end predicts what a process that reads so many pages of its database a second would read with
-// other amounts of memory. The error says why there is no prediction.
+// end ends the watch, and predicts.
 func (m *otherMemory) end(
 	path string, pagesPerSecond float64,
-) (_ *result.WatchedOtherMemory, err error) {
+) (*result.WatchedOtherMemory, error) {
 	m.core = m.probe.Core()
 	counts, err := m.probe.Counts()
 	if err = errors.Join(err, m.close()); err != nil {
 		return nil, err
 	}
 
+	return m.predict(path, counts, pagesPerSecond)
+}
+
+// soFar predicts while the watch goes on; nil: there is no prediction (yet).
+func (m *otherMemory) soFar(path string, pagesPerSecond float64) *result.WatchedOtherMemory {
+	counts, err := m.probe.Counts()
+	if err != nil {
+		return nil
+	}
+
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	predicted, _ := m.predict(path, counts, pagesPerSecond) // end says why there is none
+
+	return predicted
+}
+
+// predict tells what a process that reads so many pages of its database a second would read with
+// other amounts of memory. The error says why there is no prediction.
+func (m *otherMemory) predict(
+	path string, counts probe.PageCacheCounts, pagesPerSecond float64,
+) (*result.WatchedOtherMemory, error) {
 	now := m.now
 	switch {
 	case m.random == nil:

@@ -167,17 +167,32 @@ func Traffic(
 	hasRead, noDevice := t.HasRead(), p.OnDevice(dir)
 	busy, waiting := busyOf(dir), waitingForProcessor(fmt.Sprintf("/proc/%d/task", t.PID))
 	limited, stop := o.limited(ctx)
-	err = p.Watch(limited, o.Share, c)
+	if c.live == nil {
+		err = p.Watch(limited, o.Share, c)
+	} else {
+		quiet := Options{Sizes: o.Sizes, Tell: func(result.Event) {}}
+		r := newRolling(limited, c, func(
+			ctx context.Context, period *collector,
+		) (*result.WatchPredicted, error) {
+			a := analysis{collector: period, cache: cache, options: quiet, hasRead: hasRead}
+			if o.opened != nil {
+				period.layout, a.cache = o.opened()
+			}
+
+			a.w.Process = processOf(t, period.layout, dir)
+
+			return a.predict(ctx)
+		})
+		err = errors.Join(p.Watch(limited, o.Share, r), r.close())
+	}
+
 	stop()
 	waited := waiting()
 	if err = errors.Join(err, c.finish()); err != nil {
 		return nil, err
 	}
 
-	if c.follow.following != nil {
-		defer func() { err = errors.Join(err, c.follow.Close()) }()
-	}
-
+	defer func() { err = errors.Join(err, c.follow.close()) }()
 	if o.opened != nil {
 		layout, cache = o.opened()
 		c.layout.Version = layout.Version
@@ -203,21 +218,7 @@ func Traffic(
 		Lost:    result.WatchLost{Gets: lost.Gets, Reads: lost.Reads + c.readsGone},
 		Cache:   cache.WatchedCache,
 		Why:     map[string]string{},
-		Process: result.WatchedProcess{
-			PID:           t.PID,
-			Name:          t.Name,
-			Program:       t.Main,
-			Version:       t.Version,
-			Args:          t.Args,
-			Go:            t.Go,
-			Engine:        t.Engine.Engine,
-			EngineVersion: cmp.Or(t.Module, layout.Version),
-			Database:      dir,
-			Cores:         t.Cores,
-			Ended:         !t.Alive(),
-			Client: dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine},
-				nil).Name(),
-		},
+		Process: processOf(t, layout, dir),
 	}
 
 	device, err := p.Device()
@@ -260,6 +261,23 @@ func Traffic(
 	}
 
 	return seen, nil
+}
+
+func processOf(t *probe.Target, layout Layout, dir string) result.WatchedProcess {
+	return result.WatchedProcess{
+		PID:           t.PID,
+		Name:          t.Name,
+		Program:       t.Main,
+		Version:       t.Version,
+		Args:          t.Args,
+		Go:            t.Go,
+		Engine:        t.Engine.Engine,
+		EngineVersion: cmp.Or(t.Module, layout.Version),
+		Database:      dir,
+		Cores:         t.Cores,
+		Ended:         !t.Alive(),
+		Client:        dbformat.Client(dir, dbformat.Found{Engine: t.Engine.Engine}, nil).Name(),
+	}
 }
 
 // analysis makes the answer of what was collected.
@@ -774,10 +792,9 @@ func (a *analysis) learnMemTables(
 	}
 
 	// What Gets that were not seen took from the cache would pass for memtables.
-	const allTheTime = 0.95
 	guess, all, known := memory.MemTablesMade(a.cache.MemTable(a.cache.Bytes))
 	half := t.WarmupGets
-	if known || half == 0 || a.w.Seconds < allTheTime*a.w.Watched {
+	if known || half == 0 || a.watched.Seconds() < almostAlways*a.w.Seconds {
 		return nil
 	}
 

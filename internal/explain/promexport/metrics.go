@@ -7,6 +7,8 @@ const (
 	ofRun    = "statelab_run_"
 	ofReplay = "statelab_replay_"
 	ofWatch  = "statelab_watch_"
+
+	ofPredicted = ofWatch + "predicted_"
 )
 
 // Windows of gauges, behind the definition of a figure: a tick of a runner is of about one second.
@@ -98,6 +100,21 @@ var (
 		"Major page faults on the database that the process maps.", counter}
 	watchCache = metric{ofWatch + "cache_bytes",
 		"Size of the process's block cache.", gauge}
+	watchPredicted = metric{ofPredicted + figure.BlockReadsPerGet.Key,
+		"Block reads per Get with a cache of so many bytes, simulated of the Gets of the last " +
+			"period; the present size is among them.", gauge}
+	watchPredictedLow = metric{ofPredicted + figure.BlockReadsPerGet.Low().Key,
+		"Lower end of the range of the prediction.", gauge}
+	watchPredictedHigh = metric{ofPredicted + figure.BlockReadsPerGet.High().Key,
+		"Upper end of the range of the prediction.", gauge}
+	watchPredictedOf = metric{ofPredicted + "of_gets",
+		"Gets of the period that the prediction was made of.", gauge}
+	watchPages = metric{ofPredicted + "page_reads_per_second",
+		"Pages of the mapped database that would be read with so many bytes of memory.", gauge}
+	watchPagesLow = metric{ofPredicted + "page_reads_per_second_low",
+		"Lower end of the range of the prediction.", gauge}
+	watchPagesHigh = metric{ofPredicted + "page_reads_per_second_high",
+		"Upper end of the range of the prediction.", gauge}
 	watchMemory = metric{ofWatch + "memory_bytes",
 		"Memory that the control group of the process uses, page cache included.", gauge}
 	watchMemoryLimit = metric{ofWatch + "memory_limit_bytes",

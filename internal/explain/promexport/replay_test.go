@@ -60,6 +60,17 @@ func TestMetricsKeepTheirNames(t *testing.T) {
 		MajorFaults: 9,
 		CacheBytes:  1 << 20,
 		Memory:      result.WatchedMemory{LimitBytes: 1 << 30, UsedBytes: 1 << 29},
+		Predicted: &result.WatchPredicted{
+			Gets: 6,
+			Caches: []result.WatchSimulated{
+				{CacheBytes: 2 << 20, BlockReadsPerGet: 0.25, Low: 0.125, High: 0.5},
+			},
+		},
+		OtherMemory: &result.WatchedOtherMemory{
+			Sizes: []result.WatchedMemoryReads{
+				{Bytes: 2 << 30, PagesPerSecond: 20, Low: 10, High: 40},
+			},
+		},
 	})
 
 	var text strings.Builder

@@ -60,6 +60,25 @@ func (w *Watched) collect(f families) {
 		send(watchCache, float64(c.CacheBytes))
 	}
 
+	if p := c.Predicted; p != nil {
+		send(watchPredictedOf, float64(p.Gets))
+		for _, s := range p.Caches {
+			size := strconv.FormatInt(s.CacheBytes, 10)
+			send(watchPredicted, s.BlockReadsPerGet, "cache_bytes", size)
+			send(watchPredictedLow, s.Low, "cache_bytes", size)
+			send(watchPredictedHigh, s.High, "cache_bytes", size)
+		}
+	}
+
+	if c.OtherMemory != nil {
+		for _, s := range c.OtherMemory.Sizes {
+			size := strconv.FormatInt(s.Bytes, 10)
+			send(watchPages, s.PagesPerSecond, "memory_bytes", size)
+			send(watchPagesLow, s.Low, "memory_bytes", size)
+			send(watchPagesHigh, s.High, "memory_bytes", size)
+		}
+	}
+
 	if c.Memory.LimitBytes > 0 {
 		send(watchMemory, float64(c.Memory.UsedBytes))
 		send(watchMemoryLimit, float64(c.Memory.LimitBytes))
