@@ -32,9 +32,8 @@ func TestUnknownCountsAreNotServed(t *testing.T) {
 	}
 }
 
-// TestAlertsAreOfWhatIsServed: a rule of a metric that nobody serves never fires, and a panel of one
-// stays empty. That each
-// fires, promtool tests with the series of alerts_test.yml.
+// TestAlertsAreOfWhatIsServed: a rule of a metric that nobody serves never fires, and its panel
+// stays empty. That each rule fires, promtool tests with the series of alerts_test.yml.
 func TestAlertsAreOfWhatIsServed(t *testing.T) {
 	served, err := os.ReadFile("testdata/metrics.txt")
 	if err != nil {
