@@ -186,7 +186,6 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 		"gets-per-second": f.gets.IsSet(),
 		"latency-goal":    f.latency.IsSet(),
 		"write-rate":      f.writeRate.IsSet(),
-		"state-growth":    f.growth.IsSet(),
 	} {
 		if given {
 			return usage("--%s: not for databases of RocksDB", flag)
@@ -219,6 +218,12 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 		}
 		out, err = inspect.AdviseRocksDB(a.ctx, r.Dir, run, f.table.Value(),
 			r.Limits.MemoryBytes, configured, wish, a.progress().Printf)
+		if err == nil && r.Growth.Factor > 0 {
+			err = inspect.GrowRocksDB(a.ctx, out, run, r.Growth, r.Missing, r.Seed, func(done int) {
+				a.progress().Report("", result.Event{Phase: "predicting growth",
+					Done: uint64(done), Unit: "points"})
+			})
+		}
 	}
 
 	if err != nil {
@@ -288,12 +293,6 @@ func (a *app) adviceAsked(
 	}
 
 	r.Growth = f.grown(time.Now(), m)
-	if f.growth.IsSet() &&
-		(r.Trace != "" || f.accesses.IsSet() || f.table.IsSet()) {
-		m.Add("--state-growth: it predicts Gets of random keys of the whole database: not with " +
-			"--trace, --accesses or --table")
-	}
-
 	if r.Limits.LatencyGoal = f.latency.Value(); f.latency.IsSet() && r.Limits.LatencyGoal <= 0 {
 		m.At("latency-goal", f.latency.String(), "must be a duration (example: 1ms)")
 	}
@@ -314,6 +313,13 @@ func (a *app) adviceAsked(
 				return watch.NodeOf(r.Dir, client)
 			}
 		}
+	}
+
+	of, _ := subject.EngineOf(r.Gets.Spec.Engine)
+	if f.growth.IsSet() && (r.Trace != "" || f.accesses.IsSet() ||
+		f.table.IsSet() && !of.ReadsOptions) {
+		m.Add("--state-growth: it predicts Gets of random keys of the whole database: not with " +
+			"--trace, --accesses or --table")
 	}
 
 	m.Results(f.out)

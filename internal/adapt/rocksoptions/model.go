@@ -139,6 +139,38 @@ func ModelFromOptions(
 	return load, reads, r.err
 }
 
+// GrowthFromOptions returns how the database with these options is compacted, for lsm.Leveled.Grow,
+// and how its Gets ask for blocks. What is not compacted level by level is refused.
+func GrowthFromOptions(
+	options map[string]string,
+) (how lsm.Leveled, reads *predict.BlockTables, err error) {
+	r := reader{Options: options}
+	levels := int(r.number("num_levels", lsm.ModelLevels))
+	style := options["compaction_style"]
+	switch {
+	case r.err != nil:
+		return how, nil, r.err
+	case style != "" && style != "kCompactionStyleLevel":
+		return how, nil, fmt.Errorf("compaction_style=%s has no sizes of levels that would grow; "+
+			"only those of kCompactionStyleLevel are computed", style)
+	case levels < 2 || levels > lsm.ModelLevels:
+		return how, nil, fmt.Errorf("num_levels=%d: levels are computed of databases with 2 to %d",
+			levels, lsm.ModelLevels)
+	}
+
+	if options["index_type"] != twoLevels {
+		// kinds of indexes of one block, which Gets ask for alike
+		options = with(options, named{"index_type": "kBinarySearch"})
+	}
+
+	if how, reads, err = ModelFromOptions(options); err != nil {
+		return how, nil, err
+	}
+
+	how.NumLevels = levels
+	return how, reads, nil
+}
+
 // Modelled are the options that Imagine and Stored obey.
 func Modelled() []string {
 	return []string{

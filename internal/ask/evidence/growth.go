@@ -41,7 +41,7 @@ func (a *Request) grow(
 		return nil, fmt.Errorf("--state-growth: %w", err)
 	}
 
-	return advise.Grow(ctx, model, present, how, a.Growth, func(done int) {
+	return advise.Grow(ctx, model, present, how.Levels, a.Growth, func(done int) {
 		a.Tell(result.Event{Phase: "predicting growth", Done: uint64(done), Unit: "points"})
 	})
 }

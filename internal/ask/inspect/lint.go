@@ -328,14 +328,11 @@ func (i *Inspection) lint(ctx context.Context, run *result.Run, cacheBytes int64
 // uncharged are levels with what their blocks take in a cache less what the cache adds to each,
 // which the model of reads adds again.
 func uncharged(levels []engine.Level) []engine.Level {
-	// of an entry beyond its key and value, and less the prefix that it shares
-	const lengthsBytes = 1.4
 	levels = slices.Clone(levels)
 	charge := int64(cachesim.PooledCharge(false))
 	for i := range levels {
 		l := &levels[i]
-		l.DataCacheBytes = l.RawKeyBytes + l.RawValueBytes + int64(lengthsBytes*float64(l.Keys))
-		l.FilterCacheBytes = l.FilterBytes
+		l.DataCacheBytes, l.FilterCacheBytes = rawBytes(l), l.FilterBytes
 		l.IndexCacheBytes = max(0, l.IndexCacheBytes-charge*(l.IndexBlocks+l.SingleIndexes))
 		l.SingleIndexCacheBytes = max(0, l.SingleIndexCacheBytes-charge*l.SingleIndexes)
 		l.TopIndexCacheBytes = max(0, l.TopIndexCacheBytes-charge*int64(l.Files))

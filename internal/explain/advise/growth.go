@@ -7,7 +7,6 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/advice"
 	"github.com/statelab/statelab/internal/base/unit"
-	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/report/doc"
 )
 
@@ -24,8 +23,11 @@ type Growth struct {
 	// Same is the smallest cache with which a Get then reads no more than now; nil: the present
 	// cache is not known.
 	Same *Place `json:"same_reads,omitempty"`
-	// Near is what would then be recommended.
+	// Near is what would then be recommended; of RocksDB, where memory decides, nil.
 	Near *Place `json:"recommended,omitempty"`
+	// OutsideBytes are filters and indexes that open tables then keep outside the block cache, of
+	// the tables that Gets go to.
+	OutsideBytes int64 `json:"outside_bytes,omitempty"`
 
 	Levels []engine.Level `json:"levels"`
 }
@@ -34,16 +36,22 @@ type Growth struct {
 const sameReads = 0.002
 
 // Grow predicts a database of a state as many times as large as that of m, by the sizes of its
-// levels. present is what is known of its present cache, and zero where that is not known.
+// levels, which larger makes those of so many times the state. present is what is known of its
+// present cache, and zero where that is not known.
 func Grow(
-	ctx context.Context, m Model, present Place, how lsm.Growth, to Grown,
+	ctx context.Context, m Model, present Place,
+	larger func(present []engine.Level, factor float64) []engine.Level, to Grown,
 	tell func(done int),
 ) (*Growth, error) {
 	m.Cost, m.List, m.MaxBytes = nil, nil, 0
-	g := &Growth{Grown: to, Levels: how.Levels(m.Levels, to.Factor), Now: present}
+	blocks := m.Input.Blocks
+	g := &Growth{Grown: to, Levels: larger(m.Levels, to.Factor), Now: present}
 	for _, l := range g.Levels {
 		g.Bytes += l.Bytes
 		g.Tables += l.Files
+		if blocks != nil {
+			g.OutsideBytes += blocks.OutsideBytes(l)
+		}
 	}
 
 	drawn := func(levels []engine.Level) *drawer {
@@ -54,14 +62,18 @@ func Grow(
 	}
 
 	now, then := drawn(m.Levels), drawn(g.Levels)
-	data, tried := 0.0, []Place(nil)
-	for _, blockBytes := range grid(g.Levels, nil, nil) {
-		var p Place
-		p, data = then.at(m.MemTables.Total(blockBytes))
-		tried = append(tried, p)
+	tried := []Place(nil)
+	if blocks == nil {
+		data := 0.0
+		for _, blockBytes := range grid(g.Levels, nil, nil) {
+			var p Place
+			p, data = then.at(m.MemTables.Total(blockBytes))
+			tried = append(tried, p)
+		}
+
+		g.Near = then.smallest(&tried, (1+nearFloor)*data)
 	}
 
-	g.Near = then.smallest(&tried, (1+nearFloor)*data)
 	if present.CacheBytes > 0 {
 		modelled, _ := now.at(present.CacheBytes)
 		corrected := func(p Place) Place {
@@ -73,7 +85,10 @@ func Grow(
 		same, _ := then.at(present.CacheBytes)
 		g.Then = corrected(same)
 		whole, _ := then.at(m.MemTables.Total(wholeBytes(g.Levels, nil)))
-		tried = insert(tried, whole)
+		if tried = insert(tried, whole); blocks != nil {
+			tried = insert(tried, same)
+		}
+
 		keeps := then.smallest(&tried, (1+sameReads)*modelled.BlockReadsPerGet)
 		if keeps != nil {
 			g.Same = new(corrected(*keeps))
@@ -89,6 +104,14 @@ func Grow(
 	}
 
 	return g, nil
+}
+
+// PresentPlace is what the sizes of the levels of m say of its cache.
+func PresentPlace(ctx context.Context, m Model, cacheBytes int64) (Place, error) {
+	d := drawer{ctx: ctx, Model: m, tell: func(int) {}}
+	d.Input.Levels, d.Input.Gets = m.Levels, steadyGets(m.Levels)
+	p, _ := d.at(cacheBytes)
+	return p, d.err
 }
 
 // sentence says what the growth brings.
@@ -151,10 +174,15 @@ func (g *Growth) block() (b doc.Block) {
 		doc.Words("cache", func(p place) string { return unit.Bytes(p.CacheBytes) }),
 		doc.Figure("writing", "reads/Get", perGet,
 			func(p place) float64 { return p.BlockReadsPerGet }))
-	b.Texts = []string{fmt.Sprintf("Then: %s in %s, %d file handles. From the sizes of the "+
-		"present levels, for random keys, once compactions have caught up; new keys and values "+
-		"are as long and as alike as the present ones.", size(g.Bytes),
-		unit.Plural(g.Tables, "table"), advice.Handles(g.Tables))}
+	more := fmt.Sprintf("%d file handles", advice.Handles(g.Tables))
+	if g.Near == nil {
+		more = fmt.Sprintf("filters and indexes of %s outside the block cache",
+			unit.Bytes(g.OutsideBytes))
+	}
+
+	b.Texts = []string{fmt.Sprintf("Then: %s in %s, %s. From the sizes of the present levels, for "+
+		"random keys, once compactions have caught up; new keys and values are as long and as "+
+		"alike as the present ones.", size(g.Bytes), unit.Plural(g.Tables, "table"), more)}
 
 	return b
 }

@@ -27,7 +27,8 @@ func TestGrow(t *testing.T) {
 
 	present := Place{CacheBytes: 2 * mib, BlockCacheBytes: 2 * mib, BlockReadsPerGet: 0.8}
 	g, err := Grow(context.Background(), m, present,
-		lsm.Growth{LBaseMaxBytes: spec.LBaseMaxBytes, TargetFileBytes: spec.TargetFileBytes},
+		lsm.Growth{LBaseMaxBytes: spec.LBaseMaxBytes,
+			TargetFileBytes: spec.TargetFileBytes}.Levels,
 		Grown{Factor: 2},
 		func(int) {})
 	if err != nil {

@@ -57,6 +57,8 @@ type RocksAdvice struct {
 	// Filters are those that tables lack although the options name a policy; nil: they lack none,
 	// or it is not known.
 	Filters *advice.FilterUse `json:"filters,omitempty"`
+	// Growth is what becomes of the tables that Gets go to; nil: that was not asked for.
+	Growth *Growth `json:"growth,omitempty"`
 
 	room int64      // the largest block cache that is recommended
 	best RocksPlace // the largest cache that was looked at for a trace
@@ -358,6 +360,10 @@ const minRocksCache = 1 << 20
 func (r *RocksAdvice) Document() *doc.Document {
 	d := &doc.Document{Title: "Statelab: the block cache of " + r.Source}
 	d.Answer("", r.Answer)
+	if r.Growth != nil {
+		d.Answer("", r.Growth.sentence())
+	}
+
 	flags := r.Flags
 	for _, c := range r.Costly {
 		set := c.Option + ": " + c.Instead
@@ -410,6 +416,9 @@ func (r *RocksAdvice) Document() *doc.Document {
 			)),
 		Texts: doc.Without([]string{"Reads: " + r.Basis + ".", r.Verdict}),
 	})
+	if r.Growth != nil {
+		d.Add("Growth", r.Growth.block())
+	}
 
 	return d
 }

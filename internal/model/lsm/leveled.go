@@ -29,6 +29,7 @@ type Leveled struct {
 	L0Tables       int   // from which on L0 is compacted
 	BaseBytes      int64 // of the first level below L0, at most
 	Multiplier     float64
+	NumLevels      int  // with L0; 0: ModelLevels, which is the most
 	Dynamic        bool // levels are filled from the last one on
 	FileBytes      int64
 	FileMultiplier float64
@@ -185,14 +186,14 @@ func (s *Leveled) Levels() []engine.Level {
 		return shapes[half]
 	}
 
-	perFlush := math.Floor(float64(s.MemTableBytes) / (float64(s.KeyBytes+rowTrailerBytes+
-		s.ValueBytes+1+varint(s.ValueBytes)) + memTableNodeBytes))
+	perFlush := s.perFlush(float64(s.KeyBytes+rowTrailerBytes+s.ValueBytes), s.ValueBytes)
 	var keys, files [ModelLevels]float64 // below L0
 	var l0 []float64
-	bytes := func(level int) float64 {
+	perKey := func(level int) float64 {
 		_, table := s.perKey(level, lastLevelWith(keys), shape(keys[level]))
-		return keys[level] * table
+		return table
 	}
+	bytes := func(level int) float64 { return keys[level] * perKey(level) }
 
 	compacted := func(l0 ...float64) {
 		base, _ := s.limits(bytes)
@@ -203,7 +204,7 @@ func (s *Leveled) Levels() []engine.Level {
 
 	flushes, few := 0, 2*max(1, s.L0Tables)
 	for left := float64(s.Keys); left > 0; flushes++ {
-		flushed := math.Min(left, math.Max(1, perFlush))
+		flushed := math.Min(left, perFlush)
 		left -= flushed
 		if l0 = append(l0, flushed); len(l0) < max(1, s.L0Tables) {
 			continue
@@ -211,7 +212,7 @@ func (s *Leveled) Levels() []engine.Level {
 
 		compacted(l0...)
 		l0 = l0[:0]
-		s.rest(&keys, bytes, shape)
+		s.rest(&keys, perKey)
 	}
 
 	base, _ := s.limits(bytes)
@@ -220,7 +221,7 @@ func (s *Leveled) Levels() []engine.Level {
 		// Loads of seven sizes ended while L0 was full, so that it was compacted once more.
 		compacted(l0...)
 		l0 = l0[:0]
-		s.rest(&keys, bytes, shape)
+		s.rest(&keys, perKey)
 	case flushes > few:
 		// After many flushes chance decides how many tables are left in L0, fewer than make a
 		// compaction: one here.
@@ -260,6 +261,12 @@ func (s *Leveled) Levels() []engine.Level {
 
 	levels[0].Sublevels = max(1, len(l0))
 	return levels
+}
+
+// perFlush is how many entries of so many bytes, their keys' trailers among them, a flush writes.
+func (s *Leveled) perFlush(entryBytes float64, valueBytes int) float64 {
+	return math.Max(1, math.Floor(float64(s.MemTableBytes)/
+		(entryBytes+1+float64(varint(valueBytes))+memTableNodeBytes)))
 }
 
 // fill is the mean size of a level's tables by their target: whole where nothing was cut for the
@@ -302,15 +309,19 @@ func (s *Leveled) fileBytes(level, base int) float64 {
 		float64(FileDepth(level, base, s.Dynamic)))
 }
 
+// deepest is the number of the deepest level that there may be.
+func (s *Leveled) deepest() int { return cmp.Or(s.NumLevels, ModelLevels) - 1 }
+
 // limits are the base level, to which L0 is compacted, and the size from which on each level gives
 // tables to the next one (RocksDB's VersionStorageInfo::CalculateBaseBytes).
 func (s *Leveled) limits(
 	bytes func(level int) float64,
 ) (base int, limits [ModelLevels]float64) {
-	limits[lastLevel] = math.Inf(1)
+	deepest := s.deepest()
+	limits[deepest] = math.Inf(1)
 	if !s.Dynamic {
 		size := float64(s.BaseBytes)
-		for level := 1; level < lastLevel; level++ {
+		for level := 1; level < deepest; level++ {
 			limits[level] = size
 			size *= s.Multiplier
 		}
@@ -318,20 +329,20 @@ func (s *Leveled) limits(
 		return 1, limits
 	}
 
-	first, maximum := lastLevel, 0.0
-	for level := lastLevel; level > 0; level-- {
+	first, maximum := deepest, 0.0
+	for level := deepest; level > 0; level-- {
 		if size := bytes(level); size > 0 {
 			first, maximum = level, math.Max(maximum, size)
 		}
 	}
 
-	base, size := first, maximum/math.Pow(s.Multiplier, float64(lastLevel-first))
+	base, size := first, maximum/math.Pow(s.Multiplier, float64(deepest-first))
 	for ; base > 1 && size > float64(s.BaseBytes); base-- {
 		size /= s.Multiplier
 	}
 
 	size = math.Max(1, math.Min(size, float64(s.BaseBytes)))
-	for level := base; level < lastLevel; level++ {
+	for level := base; level < deepest; level++ {
 		limits[level] = math.Max(size, float64(s.BaseBytes))
 		size *= s.Multiplier
 	}
@@ -340,20 +351,16 @@ func (s *Leveled) limits(
 }
 
 // rest moves whole tables down until no level is above its limit.
-func (s *Leveled) rest(
-	keys *[ModelLevels]float64, bytes func(level int) float64,
-	shape func(n float64) cutBlocks,
-) {
-	base, limits := s.limits(bytes)
-	for level := base; level < lastLevel; level++ {
-		over := bytes(level) - limits[level]
+func (s *Leveled) rest(keys *[ModelLevels]float64, perKey func(level int) float64) {
+	base, limits := s.limits(func(level int) float64 { return keys[level] * perKey(level) })
+	for level := base; level < s.deepest(); level++ {
+		over := keys[level]*perKey(level) - limits[level]
 		if over <= 0 {
 			continue
 		}
 
-		_, table := s.perKey(level, lastLevelWith(*keys), shape(keys[level]))
 		file := s.fileBytes(level, base) * upperFill
-		moved := math.Min(keys[level], math.Ceil(over/file)*file/table)
+		moved := math.Min(keys[level], math.Ceil(over/file)*file/perKey(level))
 		keys[level] -= moved
 		keys[level+1] += moved
 	}

@@ -63,6 +63,25 @@ func (b *BlockTables) pinned(levels []engine.Level) (bytes int64) {
 	return bytes
 }
 
+// OutsideBytes are what open tables of a level keep of filters and indexes outside the cache: whole
+// ones, and what finds the partitions.
+func (b *BlockTables) OutsideBytes(l engine.Level) (bytes int64) {
+	if b.MetadataInCache {
+		return 0
+	}
+
+	bytes = l.SingleIndexCacheBytes + l.TopIndexCacheBytes
+	switch {
+	case !l.FilterConsulted:
+	case b.PartedFilters:
+		bytes += int64(topEntryBytes * b.FilterParts(l))
+	default:
+		bytes += l.FilterCacheBytes
+	}
+
+	return bytes
+}
+
 // randomLoad is RandomLoad of such tables, all of about the same size. What no table of a level
 // spans is known from the database, or as measured on a settled load (TestPredictedLevels): the
 // compaction of a table leaves a gap.
