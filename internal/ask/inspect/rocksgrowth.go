@@ -87,7 +87,7 @@ func growingFamily(out *advise.RocksAdvice, run *result.Run) (f growing, err err
 	dir := run.Database.Dir
 	refuse := func(remedy, format string, args ...any) (growing, error) {
 		return f, engine.Fail(engine.CodeUnsupported, "--state-growth: "+format, args...).
-			WithRemedy(remedy)
+			WithRemedy("%s", remedy)
 	}
 
 	if len(out.Tables) > 1 {
