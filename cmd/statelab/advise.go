@@ -208,7 +208,7 @@ func (a *app) adviseRocksDB(r evidence.Request, f *adviseFlags) error {
 	if r.Trace != "" {
 		present := r.CacheBytes + int64(r.CacheShare*float64(inspect.Bytes(run.Database)))
 		out, err = inspect.AdviseRocksDBTrace(a.ctx, r.Gets, run, r.Trace, r.Limits.MemoryBytes,
-			present, configured)
+			present, configured, r.Growth, r.Seed)
 	} else {
 		wish := inspect.Wish{
 			CacheBytes: r.CacheBytes,
@@ -316,8 +316,8 @@ func (a *app) adviceAsked(
 	}
 
 	of, _ := subject.EngineOf(r.Gets.Spec.Engine)
-	if f.growth.IsSet() && (r.Trace != "" || f.accesses.IsSet() ||
-		f.table.IsSet() && !of.ReadsOptions) {
+	if f.growth.IsSet() && (f.accesses.IsSet() ||
+		(r.Trace != "" || f.table.IsSet()) && !of.ReadsOptions) {
 		m.Add("--state-growth: it predicts Gets of random keys of the whole database: not with " +
 			"--trace, --accesses or --table")
 	}

@@ -43,7 +43,11 @@ func TestAdviceForAGrownRocksDB(t *testing.T) {
 
 			dir := t.TempDir()
 			set := append([]string{"write_buffer_size=1048576", "target_file_size_base=524288",
-				"max_bytes_for_level_base=2097152"}, c.set...)
+				"max_bytes_for_level_base=2097152",
+				// compactions keep up with the load, as with the writes of a node
+				"level0_stop_writes_trigger=4", "level0_slowdown_writes_trigger=4",
+				"soft_pending_compaction_bytes_limit=1", "hard_pending_compaction_bytes_limit=1"},
+				c.set...)
 			for _, keys := range []string{"100k", "200k"} {
 				args := []string{"load", "--engine", "rocksdb", "--profile", c.profile, "--keys",
 					keys, "--db", filepath.Join(dir, keys), "--quiet"}

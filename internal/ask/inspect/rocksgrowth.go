@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/statelab/statelab/engine"
@@ -14,6 +15,7 @@ import (
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/fidelity"
 	"github.com/statelab/statelab/internal/model/lsm"
 	"github.com/statelab/statelab/internal/model/predict"
@@ -66,6 +68,71 @@ func GrowRocksDB(
 	}
 
 	return addOthers(out.Growth, run, f.table.Name)
+}
+
+// growTrace adds to advice for a trace what becomes of its Gets when the state grows: each block
+// becomes so many, among which its Gets divide at random, as those of different keys would.
+func growTrace(
+	ctx context.Context, out *advise.RocksAdvice, run *result.Run, t *cachesim.Trace,
+	setup cachesim.Setup, to advise.Grown, seed uint64,
+) error {
+	grown, err := grownTrace(t, to.Factor, seed)
+	if err != nil {
+		return fmt.Errorf("--state-growth: %w", err)
+	}
+
+	whole := int64(0)
+	for i := range grown.Blocks {
+		if b := &grown.Blocks[i]; b.Marks&cachesim.Uncached == 0 {
+			whole += setup.Charge(b)
+		}
+	}
+
+	g := &advise.Growth{
+		Grown:        to,
+		Bytes:        int64(math.Round(to.Factor * float64(Bytes(run.Database)))),
+		Tables:       int(math.Round(to.Factor * float64(run.Database.Files))),
+		OutsideBytes: int64(math.Round(to.Factor * float64(out.OutsideBytes))),
+	}
+	const unevenShards = 2
+	return out.GrowTrace(g, unevenShards*whole, func(cacheBytes int64) (float64, error) {
+		return readsOfTrace(ctx, grown, setup, cacheBytes)
+	})
+}
+
+// grownTrace is a trace in a database of factor times the blocks. What is in level 0 stays.
+func grownTrace(t *cachesim.Trace, factor float64, seed uint64) (*cachesim.Trace, error) {
+	grown := &cachesim.Trace{
+		WarmupGets: t.WarmupGets,
+		Events:     t.Events,
+		Filled:     t.Filled,
+		CacheKeys:  t.CacheKeys,
+	}
+
+	const apart = 40 // bits of an offset in a table
+	random, get := rand.New(rand.NewPCG(seed, 0)), 0
+	at := 0.0
+	for i, number := range t.Accesses {
+		for ; get < len(t.Gets) && t.Gets[get] == uint32(i); get++ {
+			grown.BeginGet()
+			at = random.Float64() // the blocks of a Get are of one key
+		}
+
+		b := t.Blocks[number]
+		if b.Level > 0 {
+			b.Offset += uint64(at*factor) << apart
+		}
+
+		if err := grown.Touch(b); err != nil {
+			return nil, err
+		}
+	}
+
+	for ; get < len(t.Gets); get++ { // without an access
+		grown.BeginGet()
+	}
+
+	return grown, nil
 }
 
 // addOthers lets the disk of other column families grow in proportion.

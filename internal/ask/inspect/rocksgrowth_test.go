@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -81,7 +82,7 @@ func TestGrowthRefused(t *testing.T) {
 				t.Fatal("it is predicted")
 			}
 
-			text := err.Error() + "; " + engine.RemedyOf(err)
+			text := err.Error() + "; " + failure.From(err).Remedy
 			for _, w := range append(c.words, "--state-growth: ") {
 				if !strings.Contains(text, w) {
 					t.Errorf("%q lacks %q", text, w)

@@ -19,10 +19,11 @@ import (
 // AdviseRocksDBTrace recommends a block cache of RocksDB for the Gets of the trace in a file, such
 // as that of a watched process: the first of them fill the cache that is simulated, and the others
 // count. Sizes are 0 where they are not known; without cacheBytes, the present cache is that of the
-// database's LOG, of the node's configuration, or its client's default.
+// database's LOG, of the node's configuration, or its client's default. With a growth, it tells what
+// they would read of a larger state.
 func AdviseRocksDBTrace(
 	ctx context.Context, of curve.TraceRequest, run *result.Run, path string,
-	memoryBytes, cacheBytes, configuredBytes int64,
+	memoryBytes, cacheBytes, configuredBytes int64, to advise.Grown, seed uint64,
 ) (*advise.RocksAdvice, error) {
 	dir := run.Database.Dir
 	tables, err := Tables(run)
@@ -56,11 +57,7 @@ func AdviseRocksDBTrace(
 		NowBytes:    cacheBytes,
 		List:        list,
 		Reads: func(_ int, cacheBytes int64) (float64, error) {
-			points, err := cachesim.Curve(ctx, t, setup, []int64{cacheBytes})
-			if err != nil {
-				return 0, fmt.Errorf("simulate a cache of %s: %w", unit.Bytes(cacheBytes), err)
-			}
-			return points[0].BlockReadsPerGet(), nil
+			return readsOfTrace(ctx, t, setup, cacheBytes)
 		},
 	}
 
@@ -71,7 +68,22 @@ func AdviseRocksDBTrace(
 		return nil, err
 	}
 
-	return out, out.JudgeTrace(tables, floor)
+	if err = out.JudgeTrace(tables, floor); err == nil && to.Factor > 0 {
+		err = growTrace(ctx, out, run, t, setup, to, seed)
+	}
+
+	return out, err
+}
+
+// readsOfTrace are block reads per Get of a trace with a cache.
+func readsOfTrace(
+	ctx context.Context, t *cachesim.Trace, setup cachesim.Setup, cacheBytes int64,
+) (float64, error) {
+	points, err := cachesim.Curve(ctx, t, setup, []int64{cacheBytes})
+	if err != nil {
+		return 0, fmt.Errorf("simulate a cache of %s: %w", unit.Bytes(cacheBytes), err)
+	}
+	return points[0].BlockReadsPerGet(), nil
 }
 
 // presentCache is the present block cache of a database, 0 for its client's default, and how it is

@@ -28,8 +28,11 @@ type Growth struct {
 	// OutsideBytes are filters and indexes that open tables then keep outside the block cache, of
 	// the tables that Gets go to.
 	OutsideBytes int64 `json:"outside_bytes,omitempty"`
+	// AtMost: Then is of Gets of a trace as if each were of another key; Gets of the same keys read
+	// less, down to Now.
+	AtMost bool `json:"at_most,omitempty"`
 
-	Levels []engine.Level `json:"levels"`
+	Levels []engine.Level `json:"levels,omitempty"` // absent with a trace
 }
 
 // sameReads is how far two predictions of one figure may lie apart, as a share.
@@ -106,6 +109,30 @@ func Grow(
 	return g, nil
 }
 
+// GrowTrace lets g say what the Gets of a trace read in the grown database of r: reads tells it of a
+// cache size, and wholeBytes hold all blocks of the grown trace.
+func (r *RocksAdvice) GrowTrace(
+	g *Growth, wholeBytes int64, reads func(cacheBytes int64) (float64, error),
+) error {
+	d := &drawer{tell: func(int) {}, Model: Model{
+		RestReserve: func(int64) int64 { return 0 },
+		Cost: func(cacheBytes, _ int64) (c Cost, err error) {
+			c.BlockReadsPerGet, err = reads(cacheBytes)
+			return c, err
+		},
+	}}
+
+	g.AtMost = true
+	g.Now = Place{CacheBytes: r.Now.CacheBytes, BlockCacheBytes: r.Now.CacheBytes,
+		BlockReadsPerGet: r.Now.BlockReadsPerGet}
+	g.Then, _ = d.at(r.Now.CacheBytes)
+	whole, _ := d.at(max(r.Now.CacheBytes, wholeBytes))
+	tried := insert([]Place{g.Then}, whole)
+	g.Same = d.smallest(&tried, (1+sameReads)*g.Now.BlockReadsPerGet)
+	r.Growth = g
+	return d.err
+}
+
 // PresentPlace is what the sizes of the levels of m say of its cache.
 func PresentPlace(ctx context.Context, m Model, cacheBytes int64) (Place, error) {
 	d := drawer{ctx: ctx, Model: m, tell: func(int) {}}
@@ -119,8 +146,13 @@ func (g *Growth) sentence() string {
 	text := fmt.Sprintf("If its state grows %s, the tables take about %s of the disk",
 		g.Grown, size(g.Bytes))
 	if g.Now.CacheBytes > 0 {
-		text += fmt.Sprintf("; with the same cache, a Get needs about %s block reads instead of %s",
-			reads(g.Then), reads(g.Now))
+		about := "about"
+		if g.AtMost {
+			about = "at most"
+		}
+
+		text += fmt.Sprintf("; with the same cache, a Get needs %s %s block reads instead of %s",
+			about, reads(g.Then), reads(g.Now))
 		if g.Same != nil && g.Same.CacheBytes > g.Now.CacheBytes {
 			text += fmt.Sprintf("; a cache of %s keeps the reads as they are",
 				size(g.Same.CacheBytes))
@@ -178,6 +210,12 @@ func (g *Growth) block() (b doc.Block) {
 	if g.Near == nil {
 		more = fmt.Sprintf("filters and indexes of %s outside the block cache",
 			unit.Bytes(g.OutsideBytes))
+	}
+
+	if g.AtMost {
+		b.Texts = []string{"Then: at most, for Gets of the trace, each of another key, in as many " +
+			"times the blocks. Gets that repeat keys read less."}
+		return b
 	}
 
 	b.Texts = []string{fmt.Sprintf("Then: %s in %s, %s. From the sizes of the present levels, for "+
