@@ -158,9 +158,8 @@ func growingFamily(out *advise.RocksAdvice, run *result.Run) (f growing, err err
 	}
 
 	if len(out.Tables) > 1 {
-		return refuse("name one with --table; each takes its part of the cache", "Gets of %s "+
-			"share a cache, and the growth of one column family at a time is predicted",
-			unit.Plural(len(out.Tables), "column family"))
+		return refuse("name one with --table", "Gets go to %d column families, and growth is "+
+			"predicted of Gets of one", len(out.Tables))
 	}
 
 	if f.table, err = Chosen(run, out.Tables[0].Name); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/explain/advise"
+	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
@@ -89,5 +90,47 @@ func TestGrowthRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGrownTrace: Gets access as many blocks as before, out of as many times those below L0, and a
+// key always the same ones of an index and of data.
+func TestGrownTrace(t *testing.T) {
+	const blocks, gets = 50, 20_000
+	var now cachesim.Trace
+	for n := range uint64(gets) {
+		now.BeginGet()
+		for _, b := range []cachesim.Block{
+			{File: 1, Offset: 1 << 20, Bytes: 100, Type: engine.Filter, Level: 0},
+			{File: 2, Offset: 1 << 20, Bytes: 4096, Type: engine.SingleIndex, Level: 6},
+			{File: 2, Offset: n % blocks * 4096, Bytes: 4096, Type: engine.Data, Level: 6},
+		} {
+			if err := now.Touch(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	now.WarmupGets = gets / 2
+	for factor, want := range map[float64]int{1: 2 + blocks, 1.5: 1 + 2*(1+blocks),
+		4: 1 + 4*(1+blocks)} {
+		grown, err := grownTrace(&now, factor, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if len(grown.Blocks) != want || len(grown.Gets) != gets ||
+			len(grown.Accesses) != len(now.Accesses) || grown.WarmupGets != now.WarmupGets {
+			t.Errorf("%g: %d blocks, want %d; %d Gets, %d accesses", factor, len(grown.Blocks),
+				want, len(grown.Gets), len(grown.Accesses))
+		}
+
+		for _, begin := range grown.Gets {
+			index, data := &grown.Blocks[grown.Accesses[begin+1]],
+				&grown.Blocks[grown.Accesses[begin+2]]
+			if index.Offset>>40 != data.Offset>>40 {
+				t.Fatalf("%g: a Get of index %d and data %d", factor, index.Offset, data.Offset)
+			}
+		}
 	}
 }
