@@ -87,11 +87,14 @@ func Grow(
 
 		same, _ := then.at(present.CacheBytes)
 		g.Then = corrected(same)
-		whole, _ := then.at(m.MemTables.Total(wholeBytes(g.Levels, nil)))
-		if tried = insert(tried, whole); blocks != nil {
+		whole := Place{CacheBytes: wholeBytes(g.Levels, nil)} // which reads nothing again
+		if blocks == nil {
+			whole, _ = then.at(m.MemTables.Total(whole.CacheBytes))
+		} else {
 			tried = insert(tried, same)
 		}
 
+		tried = insert(tried, whole)
 		keeps := then.smallest(&tried, (1+sameReads)*modelled.BlockReadsPerGet)
 		if keeps != nil {
 			g.Same = new(corrected(*keeps))
@@ -200,11 +203,16 @@ func (g *Growth) block() (b doc.Block) {
 		rows = append(rows, place{"recommended, then", *g.Near})
 	}
 
+	reads := "writing"
+	if g.Near == nil { // of RocksDB, whose memtables are not in the cache
+		reads = "block"
+	}
+
 	b.Title = fmt.Sprintf("If the state grows %s", g.Grown)
 	b.Table = doc.TableOf(rows, nil,
 		doc.Words("which cache", func(p place) string { return p.name }),
 		doc.Words("cache", func(p place) string { return unit.Bytes(p.CacheBytes) }),
-		doc.Figure("writing", "reads/Get", perGet,
+		doc.Figure(reads, "reads/Get", perGet,
 			func(p place) float64 { return p.BlockReadsPerGet }))
 	more := fmt.Sprintf("%d file handles", advice.Handles(g.Tables))
 	if g.Near == nil {
