@@ -45,7 +45,15 @@ func (s *Leveled) Grow(present []engine.Level, factor float64) []engine.Level {
 	}
 	bytes := func(level int) float64 { return keys[level] * perKey(level) }
 
+	// What no table of a level spans, below the base level, depends on how tables come and go there.
 	was, _ := s.limits(bytes)
+	var outside [ModelLevels]float64
+	for _, l := range byNumber {
+		if depth := l.Level - was; l.Level < last.Level && depth >= 0 && l.Keys > 0 {
+			outside[depth] = l.Outside
+		}
+	}
+
 	entry := float64(all.RawKeyBytes+all.RawValueBytes) / float64(all.Keys)
 	added := (factor - 1) * float64(all.Keys)
 	batch := math.Max(added/maxGrowthSteps, float64(max(1, s.L0Tables))*
@@ -71,8 +79,9 @@ func (s *Leveled) Grow(present []engine.Level, factor float64) []engine.Level {
 			l.SingleIndexes = int64(l.Files)
 		}
 
-		if base != was || (level == deepest) != (level == last.Level) {
-			l.Outside = 0 // the level has another place in the tree
+		l.Outside = 0
+		if depth := level - base; level < deepest && depth >= 0 {
+			l.Outside = outside[depth]
 		}
 
 		grown = append(grown, l)
