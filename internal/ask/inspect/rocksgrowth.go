@@ -11,7 +11,6 @@ import (
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/adapt/rocksoptions"
-	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/optionsfile"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/explain/advise"
@@ -21,6 +20,10 @@ import (
 	"github.com/statelab/statelab/internal/model/predict"
 	"github.com/statelab/statelab/result"
 )
+
+// measureInstead is the remedy where growth is not predicted; %s is the folder of a database.
+const measureInstead = "measure caches instead: statelab sweep --use-existing --db %s --cache " +
+	"64MiB,256MiB,1GiB"
 
 // growing is a column family whose growth is predicted.
 type growing struct {
@@ -168,7 +171,7 @@ func growingFamily(out *advise.RocksAdvice, run *result.Run) (f growing, err err
 
 	name := cmp.Or(f.table.Name, onlyFamily)
 	if v := f.table.Values; v != nil && v.Bytes > 0 {
-		return refuse(fmt.Sprintf(failure.Measure, dir), "column family %s keeps %s of values in "+
+		return refuse(fmt.Sprintf(measureInstead, dir), "column family %s keeps %s of values in "+
 			"blob files, and the sizes of its levels do not tell how these grow", name,
 			unit.Bytes(v.Bytes))
 	}
@@ -206,7 +209,7 @@ func growingFamily(out *advise.RocksAdvice, run *result.Run) (f growing, err err
 
 	if f.how, f.reads, err = rocksoptions.GrowthFromOptions(options); err != nil {
 		return refuse(fmt.Sprintf("load a state of that size with these options and %s", fmt.Sprintf(
-			failure.Measure, "ITS_DIR")), "column family %s: %v", name, err)
+			measureInstead, "ITS_DIR")), "column family %s: %v", name, err)
 	}
 
 	f.levels = ofProperties(f.table.Levels)

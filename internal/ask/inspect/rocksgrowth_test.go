@@ -1,13 +1,13 @@
 package inspect
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
-	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/explain/advise"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/subject"
@@ -83,7 +83,11 @@ func TestGrowthRefused(t *testing.T) {
 				t.Fatal("it is predicted")
 			}
 
-			text := err.Error() + "; " + failure.From(err).Remedy
+			text := err.Error()
+			if f, is := errors.AsType[*engine.Failure](err); is {
+				text += "; " + f.Remedy
+			}
+
 			for _, w := range append(c.words, "--state-growth: ") {
 				if !strings.Contains(text, w) {
 					t.Errorf("%q lacks %q", text, w)
