@@ -208,8 +208,8 @@ func growingFamily(out *advise.RocksAdvice, run *result.Run) (f growing, err err
 	}
 
 	if f.how, f.reads, err = rocksoptions.GrowthFromOptions(options); err != nil {
-		return refuse(fmt.Sprintf("load a state of that size with these options and %s", fmt.Sprintf(
-			measureInstead, "ITS_DIR")), "column family %s: %v", name, err)
+		return refuse("load a state of that size with these options and "+
+			fmt.Sprintf(measureInstead, "ITS_DIR"), "column family %s: %v", name, err)
 	}
 
 	f.levels = ofProperties(f.table.Levels)

@@ -21,7 +21,8 @@ func TestGrowthRefused(t *testing.T) {
 		DataBlocks: 40, DataBytes: 1 << 20, SingleIndexes: 1, IndexBytes: 1 << 10}}
 	flushed := []engine.Level{{Level: 0, Sublevels: 1, Files: 1, Keys: 1000, Bytes: 1 << 20}}
 	one := []advise.TableShare{{Share: 1}}
-	const file = "[Version]\n  rocksdb_version=11.8.1\n  options_file_version=1.1\n\n[DBOptions]\n" +
+	const file = "[Version]\n  rocksdb_version=11.8.1\n  options_file_version=1.1\n\n" +
+		"[DBOptions]\n" +
 		"  max_open_files=-1\n\n[CFOptions \"default\"]\n  %\n\n" +
 		"[TableOptions/BlockBasedTable \"default\"]\n  block_size=4096\n"
 	for name, c := range map[string]struct {

@@ -19,8 +19,8 @@ import (
 // AdviseRocksDBTrace recommends a block cache of RocksDB for the Gets of the trace in a file, such
 // as that of a watched process: the first of them fill the cache that is simulated, and the others
 // count. Sizes are 0 where they are not known; without cacheBytes, the present cache is that of the
-// database's LOG, of the node's configuration, or its client's default. With a growth, it tells what
-// they would read of a larger state.
+// database's LOG, of the node's configuration, or its client's default. With a growth, it tells
+// what they would read of a larger state.
 func AdviseRocksDBTrace(
 	ctx context.Context, of curve.TraceRequest, run *result.Run, path string,
 	memoryBytes, cacheBytes, configuredBytes int64, to advise.Grown, seed uint64,

@@ -112,8 +112,8 @@ func Grow(
 	return g, nil
 }
 
-// GrowTrace lets g say what the Gets of a trace read in the grown database of r: reads tells it of a
-// cache size, and wholeBytes hold all blocks of the grown trace.
+// GrowTrace lets g say what the Gets of a trace read in the grown database of r: reads tells it of
+// a cache size, and wholeBytes hold all blocks of the grown trace.
 func (r *RocksAdvice) GrowTrace(
 	g *Growth, wholeBytes int64, reads func(cacheBytes int64) (float64, error),
 ) error {
@@ -221,8 +221,8 @@ func (g *Growth) block() (b doc.Block) {
 	}
 
 	if g.AtMost {
-		b.Texts = []string{"Then: at most, for Gets of the trace, each of another key, in as many " +
-			"times the blocks. Gets that repeat keys read less."}
+		b.Texts = []string{"Then: at most, for Gets of the trace, each of another key, in as "+
+			"many times the blocks. Gets that repeat keys read less."}
 		return b
 	}
 

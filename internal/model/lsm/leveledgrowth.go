@@ -45,7 +45,7 @@ func (s *Leveled) Grow(present []engine.Level, factor float64) []engine.Level {
 	}
 	bytes := func(level int) float64 { return keys[level] * perKey(level) }
 
-	// What no table of a level spans, below the base level, depends on how tables come and go there.
+	// What no table of a level spans depends on how far the level is below the base level.
 	was, _ := s.limits(bytes)
 	var outside [ModelLevels]float64
 	for _, l := range byNumber {
