@@ -221,7 +221,7 @@ func (g *Growth) block() (b doc.Block) {
 	}
 
 	if g.AtMost {
-		b.Texts = []string{"Then: at most, for Gets of the trace, each of another key, in as "+
+		b.Texts = []string{"Then: at most, for Gets of the trace, each of another key, in as " +
 			"many times the blocks. Gets that repeat keys read less."}
 		return b
 	}
