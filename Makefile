@@ -293,7 +293,7 @@ slow-parts: needs rocksdb test-needs
 	$(MAKE) staticcheck
 	$(MAKE) platforms PLATFORMS=darwin/arm64
 	$(GOTEST) -timeout 60m ./cmd/statelab \
-		-run "TunedIsMeasured|Outcomes|DiskAgreesWithFio|Bisect|TheBooks|DamagedInputs|ClientsOfRocksDB|AdviceComesTrue|LeaveEachOthers"
+		-run "TunedIsMeasured|Outcomes|GrownRocksDB|DiskAgreesWithFio|Bisect|TheBooks|DamagedInputs|ClientsOfRocksDB|AdviceComesTrue|LeaveEachOthers"
 	$(GOTEST) -timeout 60m ./internal/model/predict ./internal/model/cachesim ./internal/observe/resolve ./internal/explain/advise \
 		./internal/ask/... ./layouts/pagetrie ./layouts/chunktrie
 	$(GOTEST) -timeout 60m -run TestPrivateDevice ./internal/observe/host
