@@ -77,8 +77,8 @@ func TestAdviceForAGrownRocksDB(t *testing.T) {
 				off := g.Then.BlockReadsPerGet/measured - 1
 				t.Logf("%s: %.4f block reads per Get now, %.4f predicted, %.4f measured (%+.2f %%)",
 					cache, g.Now.BlockReadsPerGet, g.Then.BlockReadsPerGet, measured, 100*off)
-				// Of so few tables, chance decides which are in L0 and what upper levels span: loads
-				// of the same keys differ by up to 6 %.
+				// Of so few tables, chance decides which are in L0 and what upper levels span:
+				// loads of the same keys differ by up to 6 %.
 				const near, nearBytes = 0.12, 0.03
 				if math.Abs(off) > near {
 					t.Errorf("%s: off by %.1f %%", cache, 100*off)
