@@ -187,10 +187,12 @@ func grid(all []Claim) (t doc.Table, is bool) {
 			}
 
 			figures := []string{published(c)}
-			for _, ours := range []*float64{c.PredictedFigure, c.MeasuredFigure} {
-				if ours != nil {
-					figures = append(figures, number(ours))
-				}
+			if c.PredictedFigure != nil {
+				figures = append(figures, number(c.PredictedFigure))
+			}
+
+			if c.MeasuredFigure != nil {
+				figures = append(figures, measured(c))
 			}
 
 			cell := strings.Join(figures, "/")

@@ -95,6 +95,14 @@ func published(c Claim) string {
 	return text
 }
 
+// measured is the measured figure, with its interval between loads.
+func measured(c Claim) string {
+	if c.least == nil || c.most == nil {
+		return number(c.MeasuredFigure)
+	}
+	return fmt.Sprintf("%s (%s to %s)", number(c.MeasuredFigure), number(c.least), number(c.most))
+}
+
 func percent(d *float64) string {
 	if d == nil {
 		return doc.None
@@ -115,13 +123,7 @@ func table(all []Claim, verdict func(Claim) string) doc.Table {
 		figure("difference", func(c Claim) string {
 			return percent(c.Difference(c.PredictedFigure))
 		}),
-		figure("measured", func(c Claim) string {
-			if c.least != nil && c.most != nil {
-				return fmt.Sprintf("%s (%s to %s)", number(c.MeasuredFigure), number(c.least),
-					number(c.most))
-			}
-			return number(c.MeasuredFigure)
-		}),
+		figure("measured", measured),
 		figure("difference ", func(c Claim) string {
 			return percent(c.Difference(c.MeasuredFigure))
 		}),

@@ -3,6 +3,7 @@ package studies
 import (
 	"bytes"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -333,5 +334,37 @@ func TestVerdictsByLoads(t *testing.T) {
 		if word, _ := claim.verdict(); word != c.want {
 			t.Errorf("%s: %s, want %s", name, word, c.want)
 		}
+	}
+}
+
+// TestFiguresOverLoads: a ratio is taken on each load, its mean judged by Student's interval.
+func TestFiguresOverLoads(t *testing.T) {
+	s := &Study{results: map[string]any{}, each: map[string][]any{}, known: map[string]Claim{}}
+	for run, figures := range map[string][]string{"a": {"1", "4", "3"}, "b": {"2", "5", "3"}} {
+		for _, figure := range figures {
+			decoded, err := decode([]byte(`{"n": ` + figure + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.each[run] = append(s.each[run], decoded)
+		}
+		s.results[run] = s.each[run][0]
+	}
+
+	c, err := s.claim(Group{Measured: "a n / b:n", Tolerance: .3},
+		map[string]string{"published": "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// .5, .8 and 1; t of two degrees of freedom is 4.3027.
+	const mean, half = .76667, 4.30265 * .14530
+	if math.Abs(*c.MeasuredFigure-mean) > 1e-4 || math.Abs(*c.least-(mean-half)) > 1e-4 ||
+		math.Abs(*c.most-(mean+half)) > 1e-4 {
+		t.Errorf("%.5f, %.5f to %.5f", *c.MeasuredFigure, *c.least, *c.most)
+	}
+
+	if c.Word != claims.CannotTell {
+		t.Errorf("%s: the interval reaches beyond what the claim allows", c.Word)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/explain/claims"
 	"github.com/statelab/statelab/internal/explain/kinds"
+	"github.com/statelab/statelab/internal/model/difference"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
@@ -54,7 +55,8 @@ type Study struct {
 	Groups   []Group        `yaml:"claims"`
 	Charts   Charts
 	Layouts  string           // a run of statelab layouts, judged by package claims
-	results  map[string]any   // decoded
+	results  map[string]any   // decoded; of a run with a result for each load, of the first
+	each     map[string][]any // of such a run: decoded, of all loads
 	layouts  *result.Layouts  // of Layouts
 	known    map[string]Claim // by id
 	claims   []Claim
@@ -64,7 +66,8 @@ type Study struct {
 type Run struct {
 	Command string // that makes it again
 	Of      string // what was measured or predicted: size, conditions
-	// Loads are the databases that were loaded for each point of a measurement of engines; 0: one
+	// Loads are the databases that each figure is measured on, from different seeds; 0: one. Their
+	// results are in NAME, NAME-load-2 and so on, or NAME sums all of them up.
 	Loads int
 }
 
@@ -117,6 +120,10 @@ func Open(dir string, fresh ...string) (*Study, error) {
 
 	for name := range s.Runs {
 		if err := s.add(name, filepath.Join(dir, RunsDir, name)); err != nil {
+			return nil, err
+		}
+
+		if err := s.addLoads(name, filepath.Join(dir, RunsDir, name)); err != nil {
 			return nil, err
 		}
 	}
@@ -234,7 +241,11 @@ func keysOf(s *result.Sweep) (keys int64) {
 }
 
 func parse(text []byte) (*Study, error) {
-	s := &Study{results: map[string]any{}, known: map[string]Claim{}}
+	s := &Study{
+		results: map[string]any{},
+		each:    map[string][]any{},
+		known:   map[string]Claim{},
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(s); err != nil {
@@ -273,6 +284,39 @@ func (s *Study) add(name, path string) error {
 	}
 
 	s.results[name] = decoded
+	delete(s.each, name) // of other results
+	return nil
+}
+
+// addLoads reads the results of the further loads of a run, if it has one for each load. They stand
+// beside the first load's.
+func (s *Study) addLoads(name, path string) error {
+	of := func(load int) (any, error) {
+		text, err := summary(fmt.Sprintf("%s-load-%d", path, load))
+		if err != nil {
+			return nil, err
+		}
+		return decode(text)
+	}
+
+	each := []any{s.results[name]}
+	for load := 2; load <= s.Runs[name].Loads; load++ {
+		decoded, err := of(load)
+		if load == 2 && errors.Is(err, os.ErrNotExist) {
+			return nil // one result sums up all loads
+		}
+
+		if err != nil {
+			return fmt.Errorf("load %d of run %s of the study: %w", load, name, err)
+		}
+
+		each = append(each, decoded)
+	}
+
+	if len(each) > 1 {
+		s.each[name] = each
+	}
+
 	return nil
 }
 
@@ -378,12 +422,59 @@ func (s *Study) claim(g Group, row map[string]string) (c Claim, err error) {
 		}
 	}
 
+	if err := s.overLoads(&c); err != nil {
+		return c, err
+	}
+
 	if c.Timed && c.MeasuredFigure != nil && s.busy(g.Measured) {
 		c.MeasuredFigure, c.Cannot = nil, "other work used the machine during the run"
 	}
 
 	c.Word, c.Clause = c.verdict()
 	return c, nil
+}
+
+// certainty is that of intervals between loads.
+const certainty = .95
+
+// overLoads makes the measured figure the mean over the loads of its runs, with its interval, where
+// they have a result for each load: figures of two runs are taken on loads of one seed.
+func (s *Study) overLoads(c *Claim) error {
+	loads := 0
+	for _, run := range s.runsOf(c.Measured) {
+		if n := len(s.each[run]); n > 0 && (loads == 0 || n < loads) {
+			loads = n
+		}
+	}
+
+	var figures []float64
+	for load := range loads {
+		of := *s
+		of.results = maps.Clone(s.results)
+		for run, each := range s.each {
+			if load < len(each) {
+				of.results[run] = each[load]
+			}
+		}
+
+		figure, err := of.figure(c.Measured, c.Unit)
+		if err != nil {
+			return err
+		}
+
+		if figure == nil {
+			return fmt.Errorf("%q: load %d has no such figure", c.Measured, load+1)
+		}
+
+		figures = append(figures, *figure)
+	}
+
+	if loads > 1 {
+		mean, half := difference.MeanOf(figures, 1-certainty)
+		c.MeasuredFigure, c.least, c.most = &mean, doc.Some(mean-half), doc.Some(mean+half)
+	}
+
+	return nil
 }
 
 // busy tells whether a result at a place warns that others used the machine: of a replay, while
@@ -455,7 +546,7 @@ func (c Claim) verdict() (word, clause string) {
 		return "", ""
 	case ours == nil:
 		return claims.CannotTell, c.Cannot
-	case c.least != nil && c.most != nil:
+	case c.least != nil && c.most != nil && c.Cannot == "":
 		return c.byLoads()
 	case c.within(*ours) && c.withoutFigure != nil && !c.within(*c.withoutFigure):
 		return claims.HoldsIf, c.If

@@ -210,6 +210,13 @@ func paired(x, y nested) (variance, freedom float64) {
 	return stats.Variance(differences) / n, n - 1
 }
 
+// MeanOf is the mean of independent values, two or more, and the half-width of its confidence
+// interval (Student's): the true mean lies outside with a probability of alpha.
+func MeanOf(values []float64, alpha float64) (mean, half float64) {
+	n := float64(len(values))
+	return stats.Mean(values), studentQuantile(alpha, n-1) * math.Sqrt(stats.Variance(values)/n)
+}
+
 // studentQuantile is of Student's distribution, for both ends together.
 func studentQuantile(alpha, freedom float64) float64 {
 	return stats.InvCDF(stats.TDist{V: freedom})(1 - alpha/2)
