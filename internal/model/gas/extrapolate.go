@@ -101,13 +101,9 @@ func Extrapolate(
 
 		return figure.Known(cpu * max(1, reads/max(from.Reads.Value, 1e-9)))
 	}
-	if len(at) > 1 {
-		of := grown(at[len(at)-2], largest.Reads.Value)
-		if cpu := largest.CPUNanos.OrZero(); of.IsKnown() && cpu > 0 {
-			// A read takes the CPU as long in any state: the error is of that, and of the reads.
-			e := max(math.Abs(of.OrZero()/cpu-1), largest.CPUError.OrZero())
-			r.CPUError = figure.Known(math.Hypot(e, off))
-		}
+	// A read takes the CPU as long in any state: the error is of that, and of the reads.
+	if e, known := largest.CPUError.Number(); known {
+		r.CPUError = figure.Known(math.Hypot(e, off))
 	}
 
 	r.CPUNanos = grown(largest, reads)

@@ -97,7 +97,9 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 					off := b.CPUNanos.OrZero()/cpu - 1
 					return off * off
 				}) * n / (n - 1)
-				r.CPUError = figure.Known(2 * math.Sqrt(apart/n))
+				// An error that all builds share does not shrink in their mean.
+				shared := mean(func(b result.PriceRow) float64 { return b.CPUError.OrZero() })
+				r.CPUError = figure.Known(max(shared, 2*math.Sqrt(apart/n)))
 			}
 
 			r.Accesses = meanIf(func(b result.PriceRow) figure.Value { return b.Accesses })

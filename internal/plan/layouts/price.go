@@ -70,14 +70,28 @@ func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 
 // built are the accesses of all that was built.
 func (p Pricing) built() (built []access) {
+	reads := p.readCosts()
 	for _, l := range p.Layouts {
 		for _, of := range l.Rows {
 			if of.Status == result.OK {
-				built = append(built, measuredAccesses(l, of)...)
+				built = append(built, measuredAccesses(l, of, reads)...)
 			}
 		}
 	}
 	return gas.Pool(built)
+}
+
+// readCosts are the CPU times of one read, by layout.
+func (p Pricing) readCosts() map[string]readCost {
+	all := map[string]readCost{}
+	for _, l := range p.Layouts {
+		for _, of := range l.Rows {
+			if of.Status == result.OK {
+				all[of.Layout] = append(all[of.Layout], coldOf(of))
+			}
+		}
+	}
+	return all
 }
 
 // found is the measurement of lookups of a kind, one at a time; nil if there is none.
@@ -92,7 +106,9 @@ func found(of result.LayoutRow, kind, condition string) *result.Lookups {
 }
 
 // measured fills in what lookups of a kind in a row cost; not ok if nobody measured that.
-func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
+func measured(
+	r access, of result.LayoutRow, kind string, reads readCost,
+) (_ access, ok bool) {
 	look := found(of, kind, r.Condition)
 	if look == nil || look.ReadsUnknown {
 		return r, false
@@ -107,7 +123,7 @@ func measured(r access, of result.LayoutRow, kind string) (_ access, ok bool) {
 		}
 
 		if r.CPUNanos = cold.CPUNanos; cold.CPUNanos.IsKnown() {
-			r.CPUNanos = firstCPU(r.Reads.Value, of, kind)
+			r.CPUNanos, r.CPUError = reads.firstCPU(r.Reads.Value, warmNanos(of, kind))
 		}
 	}
 
@@ -137,11 +153,21 @@ func warmNanos(of result.LayoutRow, kind string) float64 {
 	return 0
 }
 
-// firstCPU is the CPU time of a first lookup of a kind that reads so much. Its own has the opening
-// in it, so it is that of a warm lookup and, for each read, what each read of the many lookups
-// after one opening took more, in all kinds together: some of them hardly read.
-func firstCPU(reads float64, of result.LayoutRow, kind string) figure.Value {
-	more, all := 0.0, 0.0
+// readCost is what reads of one layout took the CPU in each of its states. A read takes it as long
+// in any state, so they are judged together: one state alone says it to half of its value where
+// other programs use the processors.
+type readCost []coldCost
+
+// coldCost is what the many lookups after one opening of a state took more of the CPU than warm
+// ones, in all kinds together (some of them hardly read), and what they read: sums of the means of
+// the kinds.
+type coldCost struct {
+	accounts    uint64
+	more, reads float64
+}
+
+func coldOf(of result.LayoutRow) coldCost {
+	cost := coldCost{accounts: of.Accounts}
 	for _, k := range pricedKinds() {
 		cold := found(of, k.lookup, result.ColdLookups)
 		if cold == nil || cold.ReadsUnknown {
@@ -150,23 +176,84 @@ func firstCPU(reads float64, of result.LayoutRow, kind string) figure.Value {
 
 		if cpu, known := cold.CPUNanos.Number(); known {
 			each, _, _ := cold.Reads()
-			more, all = more+cpu-warmNanos(of, k.lookup), all+each
+			cost.more += cpu - warmNanos(of, k.lookup)
+			cost.reads += each
 		}
 	}
 
-	switch warm := warmNanos(of, kind); {
-	case reads == 0:
-		return figure.Known(warm)
-	case all == 0:
-		return figure.Unavailable("no lookup after opening is known to have read, so the CPU " +
-			"time of a read is not known")
-	default:
-		return figure.Known(warm + reads*max(0, more/all))
+	return cost
+}
+
+// nanos is the CPU time of a read, and twice its standard error as a share of it, by the states'
+// distances from the common ratio (Cochran, Sampling Techniques, 1977, 6.4). States of one size may
+// have an error in common, so sizes are taken for one observation each if that says more.
+func (r readCost) nanos() (mean float64, off figure.Value, known bool) {
+	more, reads := 0.0, 0.0
+	for _, of := range r {
+		more, reads = more+of.more, reads+of.reads
 	}
+
+	if reads == 0 {
+		return 0, off, false
+	}
+
+	mean = max(0, more/reads)
+	bySize := map[uint64]float64{}
+	squares := 0.0
+	for _, of := range r {
+		away := of.more - mean*of.reads
+		squares += away * away
+		bySize[of.accounts] += away
+	}
+
+	error := func(squares float64, n int) float64 {
+		return math.Sqrt(squares*float64(n)/float64(n-1)) / reads
+	}
+
+	widest := 0.0
+	if len(r) > 1 {
+		widest = error(squares, len(r))
+	}
+
+	if len(bySize) > 1 {
+		squares = 0
+		for _, size := range slices.Sorted(maps.Keys(bySize)) {
+			squares += bySize[size] * bySize[size]
+		}
+		widest = max(widest, error(squares, len(bySize)))
+	}
+
+	if len(r) > 1 && mean > 0 {
+		off = figure.Known(2 * widest / mean)
+	}
+
+	return mean, off, true
+}
+
+// firstCPU is the CPU time of a first lookup that reads so much, and its error as a share. Its own
+// has the opening in it, so it is that of a warm lookup and that of its reads.
+func (r readCost) firstCPU(reads, warm float64) (cpu, off figure.Value) {
+	each, ofRead, known := r.nanos()
+	switch {
+	case reads == 0:
+		return figure.Known(warm), off
+	case !known:
+		return figure.Unavailable("no lookup after opening is known to have read, so the CPU " +
+			"time of a read is not known"), off
+	}
+
+	cpu = figure.Known(warm + reads*each)
+	if ofRead.IsKnown() {
+		off = figure.Known(ofRead.OrZero() * reads * each / max(cpu.OrZero(), 1e-9))
+	}
+
+	return cpu, off
 }
 
 // measuredAccesses are those of a layout at a size, in both conditions.
-func measuredAccesses(l *result.Layouts, of result.LayoutRow) (all []access) {
+func measuredAccesses(
+	l *result.Layouts, of result.LayoutRow, reads map[string]readCost,
+) (all []access) {
 	blank := access{
 		Layout:        of.Layout,
 		Accounts:      of.Accounts,
@@ -176,13 +263,13 @@ func measuredAccesses(l *result.Layouts, of result.LayoutRow) (all []access) {
 	for _, condition := range []string{result.FirstLookups, result.HeldLookups} {
 		blank.Condition = condition
 		for _, k := range pricedKinds() {
-			if r, ok := measured(blank, of, k.lookup); ok {
+			if r, ok := measured(blank, of, k.lookup, reads[of.Layout]); ok {
 				r.Parameter, r.Absent, r.Basis = k.parameter, k.absent, "measured"
 				all = append(all, r)
 			}
 		}
 
-		all = append(all, others(blank, of, l)...)
+		all = append(all, others(blank, of, l, reads)...)
 	}
 
 	return append(all, agedAccesses(blank, of)...)
@@ -231,7 +318,9 @@ func pricedKinds() []pricedKind {
 }
 
 // others are warm accesses, code and writes.
-func others(blank access, of result.LayoutRow, l *result.Layouts) (all []access) {
+func others(
+	blank access, of result.LayoutRow, l *result.Layouts, reads map[string]readCost,
+) (all []access) {
 	if again := found(of, result.AccountLookup, result.AgainLookups); again != nil &&
 		again.ServiceNanos != nil {
 		r := blank
@@ -248,7 +337,8 @@ func others(blank access, of result.LayoutRow, l *result.Layouts) (all []access)
 	})
 
 	if records >= 0 {
-		if r, ok := measured(blank, l.Rows[records], result.AccountLookup); ok {
+		row := l.Rows[records]
+		if r, ok := measured(blank, row, result.AccountLookup, reads[row.Layout]); ok {
 			r.Parameter, r.Accesses = gas.Code, figure.Value{}
 			r.Basis = "one Get of the flat table on Pebble, as of code by its hash; the length " +
 				"of the code is not included"

@@ -375,10 +375,31 @@ func TestFirstCPUByHand(t *testing.T) {
 		"one that reads nothing":     {0, result.SlotLookup, row(.1), 6e3},
 		"nothing read after opening": {2, result.AccountLookup, row(0), 0},
 	} {
-		got := firstCPU(c.reads, c.of, c.kind)
+		got, _ := readCost{coldOf(c.of)}.firstCPU(c.reads, warmNanos(c.of, c.kind))
 		if got.IsKnown() != (c.want > 0) || math.Abs(got.OrZero()-c.want) > 1e-6 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestCPUOfReadsByHand: 30 us for 1 read, 50 us for 2 and, of another size, 70 us for 2 are 30 us a
+// read. The states are 0, 10 and 10 us away, the sizes 10 both.
+func TestCPUOfReadsByHand(t *testing.T) {
+	of := readCost{{10, 30e3, 1}, {10, 50e3, 2}, {20, 70e3, 2}}
+	mean, off, known := of.nanos()
+	if want := 2 * math.Sqrt(2*2*100) / 5 / 30; !known || math.Abs(mean-30e3) > 1e-6 ||
+		math.Abs(off.OrZero()-want) > 1e-9 {
+		t.Errorf("%v, %v, want 30000, %v", mean, off, want)
+	}
+
+	if _, off, _ := of[:1].nanos(); off.IsKnown() {
+		t.Errorf("one state says nothing of the error: %v", off)
+	}
+
+	// 4 us and 2 reads of 30: the error is of 60 in 64.
+	if cpu, share := of.firstCPU(2, 4e3); math.Abs(cpu.OrZero()-64e3) > 1e-6 ||
+		math.Abs(share.OrZero()-off.OrZero()*60/64) > 1e-9 {
+		t.Errorf("%v, %v", cpu, share)
 	}
 }
 
