@@ -269,10 +269,82 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 				"read, %s in flight): %s.", name, gasText(p.Proposed), conditions(alike[0]), h.Name,
 				doc.Number(h.Points[0].MeanNanos/1e3), unit.Plural(gas.Useful(h).InFlight, "read"),
 				strings.Join(prices, "; ")))
+			if wide := doc.Without(doc.Each(alike, in.narrowing)); len(wide) > 0 {
+				out = append(out, strings.Join(wide, " "))
+			}
 		}
 	}
 
 	return out
+}
+
+// quotable is the half-width of a band, as a share of its price, up to which it needs no advice.
+const quotable = .25
+
+// narrowing says what makes the band of a price as wide as it is, what narrows it and by how much;
+// "" if it is narrow.
+func (in Input) narrowing(r row) string {
+	price := r.QueuedGas.Value
+	if !r.IsPriced() || price <= 0 {
+		return ""
+	}
+
+	// The error of a predicted CPU time has that of the reads in it, which take it.
+	whole := (r.QueuedGas.High - r.QueuedGas.Low) / 2 / price
+	ofReads := (r.Reads.High - r.Reads.Low) / 2 / max(r.Reads.Value, 1e-9)
+	ofCPU := r.CPUError.OrZero()
+	if r.Predicted {
+		ofCPU = math.Sqrt(max(0, ofCPU*ofCPU-ofReads*ofReads))
+	}
+
+	what := ""
+	switch {
+	case whole <= quotable:
+		return ""
+	case r.Predicted && ofReads > ofCPU && r.MemoryBytes == 0:
+		what = in.distance(r, ofReads)
+	case r.Predicted && ofReads > ofCPU:
+		what = fmt.Sprintf("the number of reads (%.0f %%): by so much the model of the memory was "+
+			"off at the largest size built, or nothing built tested it; --accounts that need "+
+			"several times the --memory of the builds do", 100*ofReads)
+	case ofReads > ofCPU:
+		what = fmt.Sprintf("the number of reads (%.0f %%): four times as many --cold-lookups "+
+			"or --repeats halve that", 100*ofReads)
+	default:
+		what = fmt.Sprintf("the CPU time of a read (%.0f %%): four times as many --repeats on a "+
+			"machine with nothing else to do halve that, or more", 100*ofCPU)
+	}
+
+	return fmt.Sprintf("The band of %s is %.0f %% wide to each side, mostly by %s.", r.Layout,
+		100*whole, what)
+}
+
+// distance says by how much less far a prediction would reach from a larger state, and by what
+// share the number of reads would then be uncertain.
+func (in Input) distance(r row, off float64) string {
+	const larger = 10
+	records := func(r row) float64 {
+		size := gas.SizeOf(r)
+		return float64(size.Accounts + size.Slots())
+	}
+
+	largest, accounts := 0.0, uint64(0)
+	for _, of := range in.Rows {
+		if !of.Predicted && of.Layout == r.Layout && of.Parameter == r.Parameter &&
+			records(of) > largest {
+			largest, accounts = records(of), of.Accounts
+		}
+	}
+
+	text := fmt.Sprintf("the number of reads (%.0f %%)", 100*off)
+	if records(r) <= larger*largest || largest == 0 {
+		return text + ": larger --accounts narrow that"
+	}
+
+	times := records(r) / largest
+	return fmt.Sprintf("%s, since the state is %s times the largest built: with --accounts %s "+
+		"among the sizes that would be about %.0f %%", text, doc.ShortCount(uint64(times)),
+		doc.ShortCount(larger*accounts), 100*off*(1-math.Log(larger)/math.Log(times)))
 }
 
 // verdict says on which side of a price the band of a row lies.

@@ -200,3 +200,40 @@ func TestTheAnswerSaysWhatItIsOf(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestNarrowing: a band names the larger part of its error, and what narrows it by how much.
+func TestNarrowing(t *testing.T) {
+	for name, c := range map[string]struct {
+		reads, cpu float64 // errors, as shares; of a predicted CPU time with the reads' in it
+		predicted  bool
+		memory     int64
+		want       string
+	}{
+		"narrow": {.1, .1, true, 0, ""},
+		// 300M are 3,000 times 100k: of ln 3,000, ln 10 are saved.
+		"far": {.4, .5, true, 0, "The band of trie is 47 % wide to each side, mostly by the number " +
+			"of reads (40 %), since the state is 2.73k times the largest built: with --accounts " +
+			"1M among the sizes that would be about 28 %."},
+		"CPU": {.2, .6, true, 0, "mostly by the CPU time of a read (57 %): four times as many " +
+			"--repeats"},
+		"with memory": {.5, .5, true, 1 << 30, "by so much the model of the memory was off"},
+		"measured":    {.6, .1, false, 0, "--cold-lookups or --repeats halve that."},
+	} {
+		in := table()
+		for i := range in.Rows {
+			r := &in.Rows[i]
+			if r.Layout != "trie" || r.Predicted != c.predicted {
+				continue
+			}
+
+			r.MemoryBytes, r.CPUError = c.memory, figure.Known(c.cpu)
+			r.Reads.Low, r.Reads.High = 4*(1-c.reads), 4*(1+c.reads)
+			r.CPUNanos = figure.Known(16_000) // as long as 4 reads in flight take
+			gas.Fill(r, in.Hardware[0], in.GasPerSecond)
+			got := in.narrowing(*r)
+			if !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+				t.Errorf("%s: %q, want %q", name, got, c.want)
+			}
+		}
+	}
+}
