@@ -34,6 +34,7 @@ import (
 	"github.com/holiman/uint256"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/layout"
 )
 
@@ -239,11 +240,14 @@ const (
 	quietTime = 200 * time.Millisecond
 )
 
-// awaitQuiet returns when Pebble has run no compaction for a while.
+// awaitQuiet returns when Pebble has run no compaction for a while, and the process has read
+// nothing: an opened database reads the properties of all its tables in the background, which takes
+// longer than the wait if they are many and the disk is slow, and may then begin to compact. Lookups
+// would be charged for both.
 func awaitQuiet(ctx context.Context, db *pebble.Database) error {
 	poll := time.NewTicker(quietPoll)
 	defer poll.Stop()
-	last, quietSince := "", time.Now()
+	q := quiet{since: time.Now()}
 	for {
 		text, err := db.Stat()
 		if err != nil {
@@ -255,11 +259,16 @@ func awaitQuiet(ctx context.Context, db *pebble.Database) error {
 			return errors.New("the statistics of Pebble do not tell of compactions")
 		}
 
-		if found[1] != last || found[2] != "0" {
-			last, quietSince = found[1], time.Now()
+		chars := int64(0)
+		if host.Counts {
+			now, err := host.ProcessNow()
+			if err != nil {
+				return err
+			}
+			chars = now.ReadChars
 		}
 
-		if time.Since(quietSince) >= quietTime {
+		if q.see(found[1], found[2] != "0", chars, time.Now()) >= quietTime {
 			return nil
 		}
 
@@ -269,6 +278,29 @@ func awaitQuiet(ctx context.Context, db *pebble.Database) error {
 		case <-poll.C:
 		}
 	}
+}
+
+// quiet is for how long a database has done nothing by itself.
+type quiet struct {
+	compactions string
+	chars       int64
+	since       time.Time
+}
+
+// pollChars are more characters than one poll reads of the process's own counters, with what
+// threads of Go's runtime read to wake each other; a block of properties has more.
+const pollChars = 512
+
+// see takes what a poll has seen: the compactions so far, whether one is running, and the
+// characters that the process has read. It returns for how long the database has been quiet.
+func (q *quiet) see(
+	compactions string, running bool, chars int64, now time.Time,
+) time.Duration {
+	if running || compactions != q.compactions || chars > q.chars+pollChars {
+		q.since = now
+	}
+	q.compactions, q.chars = compactions, chars
+	return now.Sub(q.since)
 }
 
 var errReaderClosed = errors.New("the reader is closed")

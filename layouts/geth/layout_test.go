@@ -186,3 +186,30 @@ func TestCheckNamesEveryMistake(t *testing.T) {
 		}
 	}
 }
+
+// TestQuiet: a database is quiet once no compaction runs or has ended, and nothing but the polls
+// themselves is read.
+func TestQuiet(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	q := quiet{since: begin}
+	for i, c := range []struct {
+		compactions string
+		running     bool
+		chars       int64
+		want        time.Duration
+	}{
+		{"1", false, 5000, 0},
+		{"1", false, 5100, time.Second},
+		{"1", true, 5200, 0},
+		{"1", false, 5300, time.Second},
+		{"2", false, 5400, 0},
+		{"2", false, 7000, 0},
+		{"2", false, 7100, time.Second},
+		{"2", false, 7220, 2 * time.Second},
+	} {
+		now := begin.Add(time.Duration(i) * time.Second)
+		if got := q.see(c.compactions, c.running, c.chars, now); got != c.want {
+			t.Errorf("poll %d: quiet for %v, want %v", i, got, c.want)
+		}
+	}
+}
