@@ -194,8 +194,8 @@ func (s *Study) oneLoad() string {
 	if s.loads(s.claims) != 1 {
 		return ""
 	}
-	return "Unless stated otherwise, figures were measured on one load of each database: another " +
-		"load can change a close verdict."
+	return strings.TrimSpace("Unless stated otherwise, figures were measured on one load of each " +
+		"database: another load can change a close verdict. " + s.Differ)
 }
 
 // byLoads says on how many loads a section rests.

@@ -50,16 +50,19 @@ type Study struct {
 	Answers []string
 	// RUN PATH by id: figures of ours of which nothing is published, for the answers
 	Figures  map[string]string
-	Misleads []string       // where its readers could go wrong
-	Runs     map[string]Run // results by the name of their folder or file below runs/
-	Groups   []Group        `yaml:"claims"`
-	Charts   Charts
-	Layouts  string           // a run of statelab layouts, judged by package claims
-	results  map[string]any   // decoded; of a run with a result for each load, of the first
-	each     map[string][]any // of such a run: decoded, of all loads
-	layouts  *result.Layouts  // of Layouts
-	known    map[string]Claim // by id
-	claims   []Claim
+	Misleads []string // where its readers could go wrong
+	// Differ says by how much loads of this kind were measured to differ, for the claims that rest on
+	// one of them.
+	Differ  string
+	Runs    map[string]Run // results by the name of their folder or file below runs/
+	Groups  []Group        `yaml:"claims"`
+	Charts  Charts
+	Layouts string           // a run of statelab layouts, judged by package claims
+	results map[string]any   // decoded; of a run with a result for each load, of the first
+	each    map[string][]any // of such a run: decoded, of all loads
+	layouts *result.Layouts  // of Layouts
+	known   map[string]Claim // by id
+	claims  []Claim
 }
 
 // Run is a result with the command that made it.
