@@ -143,6 +143,9 @@ func limits(all []Claim) []string {
 	}))
 }
 
+// fewDifferences can be seen at a glance: their mean says nothing more.
+const fewDifferences = 6
+
 // note says what a section's claims have in common: conditions, sources, mean errors,
 // why figures differ.
 func note(all []Claim) string {
@@ -154,7 +157,7 @@ func note(all []Claim) string {
 		{"Predicted", func(c Claim) *float64 { return c.PredictedFigure }},
 		{"Measured", func(c Claim) *float64 { return c.MeasuredFigure }},
 	} {
-		if mean, worst, n := spread(all, of.figure); n > 2 {
+		if mean, worst, n := spread(all, of.figure); n >= fewDifferences {
 			parts = append(parts,
 				fmt.Sprintf("%s against published, %d figures: mean difference %.2f%%, worst "+
 					"%.2f%%.", of.name, n, 100*mean, 100*worst))
@@ -194,8 +197,8 @@ func (s *Study) oneLoad() string {
 	if s.loads(s.claims) != 1 {
 		return ""
 	}
-	return strings.TrimSpace("Unless stated otherwise, figures were measured on one load of each " +
-		"database: another load can change a close verdict. " + s.Differ)
+	return strings.TrimSpace("Where no loads are named, figures are of one load of each " +
+		"database. " + s.Differ)
 }
 
 // byLoads says on how many loads a section rests.
@@ -204,8 +207,8 @@ func (s *Study) byLoads(all []Claim) string {
 	if n < 2 {
 		return ""
 	}
-	return fmt.Sprintf("Measured on %d loads of each database; in brackets, the 95 %% confidence "+
-		"interval between loads, which decides.", n)
+	return fmt.Sprintf("Measured on %d loads; in brackets, the 95 %% confidence interval between "+
+		"them, which decides.", n)
 }
 
 // runsOf are those that a RUN PATH names.

@@ -593,7 +593,7 @@ func (c Claim) Verdict() string {
 // Difference is ours / theirs - 1, of a claim of one figure; nil of a range, a bound, zero,
 // and where a comparison tells nothing.
 func (c Claim) Difference(ours *float64) *float64 {
-	if ours == nil || c.Word == claims.CannotTell && c.least == nil ||
+	if ours == nil || c.Word == claims.CannotTell && (c.least == nil || c.Cannot != "") ||
 		c.Theirs.Low != c.Theirs.High || c.Theirs.Low == 0 || c.Bound != "" {
 		return nil
 	}
