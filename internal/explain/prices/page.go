@@ -269,9 +269,8 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 				"read, %s in flight): %s.", name, gasText(p.Proposed), conditions(alike[0]), h.Name,
 				doc.Number(h.Points[0].MeanNanos/1e3), unit.Plural(gas.Useful(h).InFlight, "read"),
 				strings.Join(prices, "; ")))
-			if wide := doc.Without(doc.Each(alike, in.narrowing)); len(wide) > 0 {
-				out = append(out, strings.Join(wide, " "))
-			}
+			widest := slices.MaxFunc(alike, func(a, b row) int { return cmp.Compare(half(a), half(b)) })
+			out = doc.Without(append(out, in.narrowing(widest)))
 		}
 	}
 
@@ -281,16 +280,18 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 // quotable is the half-width of a band, as a share of its price, up to which it needs no advice.
 const quotable = .25
 
+// half is the half-width of the band of a price, as a share of it; 0 without a price.
+func half(r row) float64 {
+	if !r.IsPriced() || r.QueuedGas.Value <= 0 {
+		return 0
+	}
+	return (r.QueuedGas.High - r.QueuedGas.Low) / 2 / r.QueuedGas.Value
+}
+
 // narrowing says what makes the band of a price as wide as it is, what narrows it and by how much;
 // "" if it is narrow.
 func (in Input) narrowing(r row) string {
-	price := r.QueuedGas.Value
-	if !r.IsPriced() || price <= 0 {
-		return ""
-	}
-
 	// The error of a predicted CPU time has that of the reads in it, which take it.
-	whole := (r.QueuedGas.High - r.QueuedGas.Low) / 2 / price
 	ofReads := (r.Reads.High - r.Reads.Low) / 2 / max(r.Reads.Value, 1e-9)
 	ofCPU := r.CPUError.OrZero()
 	if r.Predicted {
@@ -299,7 +300,7 @@ func (in Input) narrowing(r row) string {
 
 	what := ""
 	switch {
-	case whole <= quotable:
+	case half(r) <= quotable:
 		return ""
 	case r.Predicted && ofReads > ofCPU && r.MemoryBytes == 0:
 		what = in.distance(r, ofReads)
@@ -315,8 +316,8 @@ func (in Input) narrowing(r row) string {
 			"machine with nothing else to do halve that, or more", 100*ofCPU)
 	}
 
-	return fmt.Sprintf("The band of %s is %.0f %% wide to each side, mostly by %s.", r.Layout,
-		100*whole, what)
+	return fmt.Sprintf("The band of %s reaches %.0f %% to each side, mostly by %s.", r.Layout,
+		100*half(r), what)
 }
 
 // distance says by how much less far a prediction would reach from a larger state, and by what
@@ -338,7 +339,7 @@ func (in Input) distance(r row, off float64) string {
 
 	text := fmt.Sprintf("the number of reads (%.0f %%)", 100*off)
 	if records(r) <= larger*largest || largest == 0 {
-		return text + ": larger --accounts narrow that"
+		return text + ": a larger --accounts narrows that"
 	}
 
 	times := records(r) / largest

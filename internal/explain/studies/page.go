@@ -100,7 +100,7 @@ func measured(c Claim) string {
 	if c.least == nil || c.most == nil {
 		return number(c.MeasuredFigure)
 	}
-	return fmt.Sprintf("%s (%s to %s)", number(c.MeasuredFigure), number(c.least), number(c.most))
+	return fmt.Sprintf("%s (%s-%s)", number(c.MeasuredFigure), number(c.least), number(c.most))
 }
 
 func percent(d *float64) string {
@@ -201,14 +201,14 @@ func (s *Study) oneLoad() string {
 		"database. " + s.Differ)
 }
 
-// byLoads says on how many loads a section rests.
+// byLoads says on how many loads the claims of a section rest that have an interval between them.
 func (s *Study) byLoads(all []Claim) string {
-	n := s.loads(all)
-	if n < 2 {
+	all = slices.DeleteFunc(slices.Clone(all), func(c Claim) bool { return c.least == nil })
+	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Measured on %d loads; in brackets, the 95 %% confidence interval between "+
-		"them, which decides.", n)
+	return fmt.Sprintf("In brackets: the 95 %% confidence interval between %d loads, which decides.",
+		s.loads(all))
 }
 
 // runsOf are those that a RUN PATH names.
