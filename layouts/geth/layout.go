@@ -242,8 +242,8 @@ const (
 
 // awaitQuiet returns when Pebble has run no compaction for a while, and the process has read
 // nothing: an opened database reads the properties of all its tables in the background, which takes
-// longer than the wait if they are many and the disk is slow, and may then begin to compact. Lookups
-// would be charged for both.
+// longer than the wait if they are many and the disk is slow, and may then begin to compact.
+// Lookups would be charged for both.
 func awaitQuiet(ctx context.Context, db *pebble.Database) error {
 	poll := time.NewTicker(quietPoll)
 	defer poll.Stop()

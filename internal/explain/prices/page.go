@@ -269,7 +269,9 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 				"read, %s in flight): %s.", name, gasText(p.Proposed), conditions(alike[0]), h.Name,
 				doc.Number(h.Points[0].MeanNanos/1e3), unit.Plural(gas.Useful(h).InFlight, "read"),
 				strings.Join(prices, "; ")))
-			widest := slices.MaxFunc(alike, func(a, b row) int { return cmp.Compare(half(a), half(b)) })
+			widest := slices.MaxFunc(alike, func(a, b row) int {
+				return cmp.Compare(half(a), half(b))
+			})
 			out = doc.Without(append(out, in.narrowing(widest)))
 		}
 	}

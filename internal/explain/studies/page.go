@@ -207,8 +207,8 @@ func (s *Study) byLoads(all []Claim) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("In brackets: the 95 %% confidence interval between %d loads, which decides.",
-		s.loads(all))
+	return fmt.Sprintf("In brackets: the 95 %% confidence interval between %d loads, which "+
+		"decides.", s.loads(all))
 }
 
 // runsOf are those that a RUN PATH names.

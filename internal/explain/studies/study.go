@@ -51,8 +51,8 @@ type Study struct {
 	// RUN PATH by id: figures of ours of which nothing is published, for the answers
 	Figures  map[string]string
 	Misleads []string // where its readers could go wrong
-	// Differ says by how much loads of this kind were measured to differ, for the claims that rest on
-	// one of them.
+	// Differ says by how much loads of this kind were measured to differ, for the claims that rest
+	// on one of them.
 	Differ  string
 	Runs    map[string]Run // results by the name of their folder or file below runs/
 	Groups  []Group        `yaml:"claims"`
