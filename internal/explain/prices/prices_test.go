@@ -212,8 +212,8 @@ func TestNarrowing(t *testing.T) {
 		"narrow": {.1, .1, true, 0, ""},
 		// 300M are 3,000 times 100k: of ln 3,000, ln 10 are saved.
 		"far": {.4, .5, true, 0, "The band of trie reaches 47 % to each side, mostly by the " +
-			"number of reads (40 %), since the state is 2.73k times the largest built: with --accounts " +
-			"1M among the sizes that would be about 28 %."},
+			"number of reads (40 %), since the state is 2.73k times the largest built: with " +
+			"--accounts 1M among the sizes that would be about 28 %."},
 		"CPU": {.2, .6, true, 0, "mostly by the CPU time of a read (57 %): four times as many " +
 			"--repeats"},
 		"with memory": {.5, .5, true, 1 << 30, "by so much the model of the memory was off"},
