@@ -64,6 +64,7 @@ func (r read) of(b *cachesim.Block) bool {
 // table is a file of the database that was read.
 type table struct {
 	number  uint64
+	of      probe.File
 	level   int
 	file    *os.File // stays readable when the engine deletes it
 	anatomy *blockio.TableLayout
@@ -118,16 +119,45 @@ type collector struct {
 	windows []window
 	live    *live
 
-	files  map[probe.File]*table // nil: not a table
-	follow *followed
-	learn  chan *table
-	learnt sync.WaitGroup
+	files   map[probe.File]*table // nil: not a table
+	follow  *followed
+	learn   chan *table
+	learnt  sync.WaitGroup
+	layouts *tableLayouts
+}
+
+// tableLayouts read what lies where in tables, once in each. They are shared by collectors.
+type tableLayouts struct {
+	mutex sync.Mutex
+	of    map[probe.File]func() (*blockio.TableLayout, error)
+}
+
+func newTableLayouts() *tableLayouts {
+	return &tableLayouts{of: map[probe.File]func() (*blockio.TableLayout, error){}}
+}
+
+// learn is what read tells of a file, which is read once.
+func (l *tableLayouts) learn(
+	of probe.File, read func() (*blockio.TableLayout, error),
+) (*blockio.TableLayout, error) {
+	l.mutex.Lock()
+	once := l.of[of]
+	if once == nil {
+		once = sync.OnceValues(read)
+		l.of[of] = once
+	}
+
+	l.mutex.Unlock()
+
+	return once()
 }
 
 // window is a stretch of time in which every Get was seen.
 type window struct{ from, to time.Duration }
 
-func newCollector(t *probe.Target, dir string, layout Layout, seen *Seen, o Options) *collector {
+func newCollector(
+	t *probe.Target, dir string, layout Layout, layouts *tableLayouts, seen *Seen, o Options,
+) *collector {
 	c := &collector{
 		target:    t,
 		dir:       dir,
@@ -142,12 +172,15 @@ func newCollector(t *probe.Target, dir string, layout Layout, seen *Seen, o Opti
 		files:     map[probe.File]*table{},
 		learn:     make(chan *table, 1<<16),
 		follow:    followDatabase(layout),
+		layouts:   layouts,
 	}
 
 	c.second = seen.seconds(time.Now(), o) // opening the tables of a large database takes a while
 	c.learnt.Go(func() {
 		for t := range c.learn {
-			t.anatomy, t.err = layout.Learn(fmt.Sprintf("/proc/self/fd/%d", t.file.Fd()))
+			t.anatomy, t.err = layouts.learn(t.of, func() (*blockio.TableLayout, error) {
+				return layout.Learn(fmt.Sprintf("/proc/self/fd/%d", t.file.Fd()))
+			})
 			t.err = errors.Join(t.err, t.file.Close())
 		}
 	})
@@ -342,7 +375,7 @@ func (c *collector) tableOf(r *probe.Read) *table {
 		return nil
 	}
 
-	t := &table{number: number, level: engine.LevelUnknown, file: file}
+	t := &table{number: number, of: r.File, level: engine.LevelUnknown, file: file}
 	c.files[r.File] = t
 	if file != nil {
 		c.learn <- t

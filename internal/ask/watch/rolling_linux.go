@@ -22,13 +22,19 @@ type rolling struct {
 	period *collector // that goes on; nil: none
 	ends   time.Time  // of the period
 	length time.Duration
-	next   time.Time // when one begins, if none goes on or is worked on
+	next   time.Time     // when one begins, if none goes on or is worked on
+	took   time.Duration // to prepare it
 
-	ready   chan *collector
+	ready   chan prepared
 	done    chan predicted
 	working bool // a period is prepared or simulated
 	stop    context.CancelFunc
 	ctx     context.Context
+}
+
+type prepared struct {
+	*collector
+	took time.Duration
 }
 
 type predicted struct {
@@ -42,7 +48,8 @@ const (
 	firstPeriod   = 15 * time.Second
 	longestPeriod = 8 * time.Minute
 	periodGets    = 500_000 // end a period early
-	// pauseTimes what working a period out took is the pause behind it: 2 % of a processor.
+	// pauseTimes what preparing a period and working it out took is the pause behind it: 2 % of a
+	// processor.
 	pauseTimes = 50
 )
 
@@ -55,7 +62,7 @@ func newRolling(
 		explain:   explain,
 		length:    firstPeriod,
 		next:      time.Now(),
-		ready:     make(chan *collector, 1),
+		ready:     make(chan prepared, 1),
 		done:      make(chan predicted, 1),
 	}
 
@@ -107,13 +114,14 @@ func (r *rolling) Window(open bool, at time.Duration) {
 // Second implements probe.Events.
 func (r *rolling) Second() error {
 	select {
-	case r.period = <-r.ready:
+	case p := <-r.ready:
+		r.period, r.took = p.collector, p.took
 		r.working, r.ends = false, time.Now().Add(r.length)
 		if !r.since.IsZero() {
 			r.period.Window(true, probe.Now())
 		}
 	case p := <-r.done:
-		r.working, r.next = false, time.Now().Add(pauseTimes*p.took)
+		r.working, r.next = false, time.Now().Add(pauseTimes*(r.took+p.took))
 		if p.WatchPredicted != nil {
 			r.live.Predicted = p.WatchPredicted
 		}
@@ -136,8 +144,9 @@ func (r *rolling) prepare() {
 	r.working = true
 	of := r.collector
 	go func() {
-		seen := &Seen{Latency: measure.NewHistogram()}
-		r.ready <- newCollector(of.target, of.dir, of.layout, seen, Options{})
+		began, seen := time.Now(), &Seen{Latency: measure.NewHistogram()}
+		c := newCollector(of.target, of.dir, of.layout, of.layouts, seen, Options{})
+		r.ready <- prepared{c, time.Since(began)}
 	}()
 }
 
@@ -162,7 +171,8 @@ func (r *rolling) close() error {
 	period := r.period
 	if r.working {
 		select {
-		case period = <-r.ready:
+		case p := <-r.ready:
+			period = p.collector
 		case <-r.done:
 		}
 	}

@@ -154,7 +154,7 @@ func Traffic(
 	o Options,
 ) (seen *Seen, err error) {
 	seen = &Seen{Latency: measure.NewHistogram()}
-	c := newCollector(t, dir, layout, seen, o)
+	c := newCollector(t, dir, layout, newTableLayouts(), seen, o)
 	if c.live = newLive(t, dir, t.Engine.Engine, o.Counts); c.live != nil {
 		c.live.cache = func() int64 {
 			if o.opened != nil {
