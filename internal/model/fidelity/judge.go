@@ -112,7 +112,8 @@ func Compare(a Table, b *Table, price Price) (v Verdict, err error) {
 	v.ExpectedReadsPerGet = v.ReadsPerGet
 	levels := a.Levels
 	base := cmp.Or(a.Options.BaseBytes, usualBaseBytes)
-	if b == nil && len(withoutEmpty(settled(levels, base, usualMultiplier))) < 2 {
+	leveled := a.Options.Style == "" // the other styles have no sizes of levels
+	if b == nil && leveled && len(withoutEmpty(settled(levels, base, usualMultiplier))) < 2 {
 		v.TooSmall = base
 	}
 

@@ -55,4 +55,17 @@ func TestCompactionStyles(t *testing.T) {
 			t.Errorf("%s, %d levels: sizes %v", test.style, len(test.levels), got)
 		}
 	}
+
+	// By levels alone, a small database has one.
+	free := func([]engine.Level) (float64, error) { return 1, nil }
+	for style, small := range map[string]bool{leveledStyle: true, universalStyle: false} {
+		v, err := Compare(Table{
+			Keys:    100_000,
+			Levels:  []engine.Level{level(6, 1, 100_000)},
+			Options: options(style),
+		}, nil, free)
+		if err != nil || (v.TooSmall > 0) != small {
+			t.Errorf("%s: too small below %d bytes, %v", style, v.TooSmall, err)
+		}
+	}
 }
