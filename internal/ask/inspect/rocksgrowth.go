@@ -79,6 +79,12 @@ func growTrace(
 	ctx context.Context, out *advise.RocksAdvice, run *result.Run, t *cachesim.Trace,
 	setup cachesim.Setup, to advise.Grown, seed uint64,
 ) error {
+	if !slices.ContainsFunc(t.Blocks, func(b cachesim.Block) bool { return b.Level > 0 }) {
+		return engine.Fail(engine.CodeUnsupported, "--state-growth: Gets of the trace ask for "+
+			"blocks in level 0 alone, whose growth is not predicted").
+			WithRemedy("let compactions finish, and trace again")
+	}
+
 	grown, err := grownTrace(t, to.Factor, seed)
 	if err != nil {
 		return fmt.Errorf("--state-growth: %w", err)

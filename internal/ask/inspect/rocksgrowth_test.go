@@ -139,3 +139,19 @@ func TestGrownTrace(t *testing.T) {
 		}
 	}
 }
+
+// TestGrowthOfATraceInLevelZero: what lies in level 0 alone would stay as it is.
+func TestGrowthOfATraceInLevelZero(t *testing.T) {
+	recorded := new(cachesim.Trace)
+	recorded.BeginGet()
+	if err := recorded.Touch(cachesim.Block{File: 7, Level: 0}); err != nil {
+		t.Fatal(err)
+	}
+
+	err := growTrace(t.Context(), nil, nil, recorded, cachesim.Setup{}, advise.Grown{Factor: 2}, 1)
+	var refused *engine.Failure
+	if !errors.As(err, &refused) || refused.Code != engine.CodeUnsupported ||
+		refused.Remedy == "" {
+		t.Errorf("%v", err)
+	}
+}

@@ -160,7 +160,7 @@ func (r *rolling) work() {
 
 	go func() {
 		began := time.Now()
-		p, _ := r.explain(r.ctx, period) // that the process is not predicted, its answer explains
+		p, _ := r.explain(r.ctx, period) // the answer at the end says why there is none
 		r.done <- predicted{p, time.Since(began)}
 	}()
 }

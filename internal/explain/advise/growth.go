@@ -28,8 +28,8 @@ type Growth struct {
 	// OutsideBytes are filters and indexes that open tables then keep outside the block cache, of
 	// the tables that Gets go to.
 	OutsideBytes int64 `json:"outside_bytes,omitempty"`
-	// AtMost: Then is of Gets of a trace as if each were of another key; Gets of the same keys read
-	// less, down to Now.
+	// AtMost: Then is of Gets of a trace as if each were of another key, so about the most; Gets of
+	// the same keys read less, down to Now.
 	AtMost bool `json:"at_most,omitempty"`
 
 	Levels []engine.Level `json:"levels,omitempty"` // absent with a trace
@@ -151,7 +151,7 @@ func (g *Growth) sentence() string {
 	if g.Now.CacheBytes > 0 {
 		about := "about"
 		if g.AtMost {
-			about = "at most"
+			about = "up to about"
 		}
 
 		text += fmt.Sprintf("; with the same cache, a Get needs %s %s block reads instead of %s",
@@ -221,8 +221,9 @@ func (g *Growth) block() (b doc.Block) {
 	}
 
 	if g.AtMost {
-		b.Texts = []string{"Then: at most, for Gets of the trace, each of another key, in as " +
-			"many times the blocks. Gets that repeat keys read less."}
+		b.Texts = []string{"About the most that is read: each block of the trace below level " +
+			"0 is divided into as many as the state grows, and each Get asks for one of them at " +
+			"random. Gets that repeat keys read less."}
 		return b
 	}
 

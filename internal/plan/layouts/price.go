@@ -206,13 +206,13 @@ func (r readCost) nanos() (mean float64, off figure.Value, known bool) {
 		bySize[of.accounts] += away
 	}
 
-	error := func(squares float64, n int) float64 {
+	standardError := func(squares float64, n int) float64 {
 		return math.Sqrt(squares*float64(n)/float64(n-1)) / reads
 	}
 
 	widest := 0.0
 	if len(r) > 1 {
-		widest = error(squares, len(r))
+		widest = standardError(squares, len(r))
 	}
 
 	if len(bySize) > 1 {
@@ -220,7 +220,7 @@ func (r readCost) nanos() (mean float64, off figure.Value, known bool) {
 		for _, size := range slices.Sorted(maps.Keys(bySize)) {
 			squares += bySize[size] * bySize[size]
 		}
-		widest = max(widest, error(squares, len(bySize)))
+		widest = max(widest, standardError(squares, len(bySize)))
 	}
 
 	if len(r) > 1 && mean > 0 {
