@@ -136,6 +136,11 @@ func (a *app) compare(c *comparing, m *mistakes, args []string) error {
 			"sweep: statelab compare S --by engine")
 	}
 
+	if simulated := experiment.SubjectAs[*experiment.SweepConfig](c.Experiment).Simulated; c.run &&
+		simulated.IsSet() {
+		m.At("simulate", simulated.String(), "only of statelab sweep: compare measures")
+	}
+
 	if c.run {
 		return a.compareRuns(c, limits, m, args)
 	}

@@ -34,17 +34,21 @@ func TestFigureOfAPaper(t *testing.T) {
 		}
 	}
 
-	o = must(t, "report", "--cite", sweep)
+	o = must(t, "report", "--cite", sweep, "--picture", at("cited.svg"), "--tidy", at("cited.csv"))
 	if !strings.HasPrefix(o.stdout, "@misc{statelab,\n") || strings.Contains(o.stdout, "report: ") {
 		t.Errorf("not BibTeX alone: %s", o.stdout)
+	}
+
+	if _, err := os.Stat(at("cited.csv")); err != nil || !strings.Contains(o.stderr, "caption: ") {
+		t.Errorf("--cite beside files: %v\n%s", err, o.stderr)
 	}
 
 	if _, err := os.Stat(filepath.Join(sweep, "report.html")); err == nil {
 		t.Error("--cite wrote a page")
 	}
 
-	o = statelab(t, "report", "--cite", sweep, "--tidy", at("more.csv"))
-	if o.exit != exitUsage || !strings.Contains(o.stderr, "--tidy: not with --cite") {
+	o = statelab(t, "report", "--cite", sweep, "--out", at("more.html"))
+	if o.exit != exitUsage || !strings.Contains(o.stderr, "--out: not with --cite") {
 		t.Errorf("%v", o)
 	}
 }

@@ -39,7 +39,7 @@ func (a *app) reportVerb() *cobra.Command {
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
   statelab report S --picture curve.svg --csv tables.csv
   statelab report S --tidy figures.csv             (a row for each figure, for R or pandas)
-  statelab report S --cite >> refs.bib             (BibTeX of the program and of the results)
+  statelab report S --cite --picture curve.svg --tidy figures.csv >> refs.bib   (BibTeX)
   statelab report S --markdown result.md           (for an issue or a wiki)
   statelab report --serve                          (local pages of all results below statelab-runs)
   statelab report --serve results --listen 192.168.1.5:8080   (for others, too: anybody there
@@ -55,7 +55,7 @@ network.`,
 	cmd.Flags().StringVar(&picture, "picture", "", "also draw the main chart into this file, as "+
 		"SVG for one column of a paper, and print its caption (the page's button saves PNG)")
 	cmd.Flags().BoolVar(&cite, "cite", false, "print BibTeX entries of the program and of the "+
-		"results, with version, commit and seed, and nothing else")
+		"results, with version, commit and seed, in place of the report")
 	cmd.Flags().StringVar(&tidy, "tidy", "", "also write all figures as one table in long form "+
 		"into this CSV file: a row for each figure of each point, with all axes and settings")
 	cmd.Flags().BoolVar(&force, "force", false, "with --picture, --csv, --tidy or --markdown: "+
@@ -85,13 +85,8 @@ network.`,
 		}
 
 		if cite {
-			m.Refuse(cmd.Flags(), "not with --cite, which prints BibTeX only", "out", "picture",
-				"csv", "tidy", "markdown", "force")
-			if err := m.Err(); err != nil {
-				return err
-			}
-
-			return paper.BibTeX(a.stdout, folders...)
+			m.Refuse(cmd.Flags(), "not with --cite, which prints BibTeX in place of the report",
+				"out")
 		}
 
 		m.NewFileIf("picture", picture, &force)
@@ -113,7 +108,13 @@ network.`,
 			return err
 		}
 
-		if err := a.explain(false, out, folders...); err != nil {
+		caption := a.stdout
+		if cite { // whose output is added to a file
+			caption = a.stderr
+			if err := paper.BibTeX(a.stdout, folders...); err != nil {
+				return err
+			}
+		} else if err := a.explain(false, out, folders...); err != nil {
 			return err
 		}
 
@@ -126,9 +127,9 @@ network.`,
 			return err
 		}
 
-		caption := ""
+		text := ""
 		if picture != "" {
-			if caption, err = paper.Caption(r, folders...); err != nil {
+			if text, err = paper.Caption(r, folders...); err != nil {
 				return err
 			}
 		}
@@ -140,7 +141,7 @@ network.`,
 			{tables, func(w io.Writer) error { return render.CSV(w, r.Document()) }},
 			{tidy, func(w io.Writer) error { return paper.TidyCSV(w, folders...) }},
 			{markdown, func(w io.Writer) error { return render.Markdown(w, r.Document()) }},
-			{picture, func(w io.Writer) error { return paper.Picture(w, r, caption) }},
+			{picture, func(w io.Writer) error { return paper.Picture(w, r, text) }},
 		} {
 			if to.path == "" {
 				continue
@@ -153,7 +154,7 @@ network.`,
 		}
 
 		if picture != "" {
-			fmt.Fprintf(a.stdout, "picture: %s\ncaption: %s\n", picture, caption)
+			fmt.Fprintf(caption, "picture: %s\ncaption: %s\n", picture, text)
 		}
 
 		return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,11 +12,13 @@ import (
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/ask/curve"
 	"github.com/statelab/statelab/internal/ask/disk"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan"
 	"github.com/statelab/statelab/internal/plan/estimate"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/sweep"
 	"github.com/statelab/statelab/internal/run/bench"
+	"github.com/statelab/statelab/internal/subject"
 	"github.com/statelab/statelab/result"
 )
 
@@ -106,5 +109,15 @@ func (a *app) sweepOf(f *flags, m *mistakes) sweep.Sweep {
 		m.At("disk", "", "%v: name a folder of statelab disk --out, or write none", err)
 	}
 	m.accessList(s.Accesses.Value())
-	return sweep.Declared(f.Experiment, a.finder(m, s.Engine.IsSet()), a.command(), &m.Mistakes)
+	declared := sweep.Declared(f.Experiment, a.finder(m, s.Engine.IsSet()), a.command(),
+		&m.Mistakes)
+	if s.Simulated.IsSet() && m.Err() == nil && !curve.Predictable(declared) {
+		m.At("simulate", s.Simulated.String(), "other caches are simulated for random Gets of "+
+			"keys whose values are known, of engines whose block accesses can be computed (%s), "+
+			"where the cache alone varies and %s stays below %s; otherwise name the sizes with %s",
+			strings.Join(subject.Traced(), ", "), m.Name("gets", ""),
+			unit.Count(curve.MaxGets/2), m.Name("cache", ""))
+	}
+
+	return declared
 }

@@ -390,3 +390,34 @@ func TestStoredOptionsAreOfTheDatabase(t *testing.T) {
 		t.Errorf("block size %s", got)
 	}
 }
+
+// TestSweepSimulatesFurtherCaches measures one cache and simulates two: the oracle is a second
+// sweep that measures those.
+func TestSweepSimulatesFurtherCaches(t *testing.T) {
+	db, dir := database(t, "pebble1"), t.TempDir()
+	out := filepath.Join(dir, "S")
+	with := func(out string, more ...string) []string {
+		return append([]string{"sweep", "--db", db, "--threads", "1", "--warmup", "5k",
+			"--gets", "10k", "--access-gets", "0", "--out", out}, more...)
+	}
+	said := must(t, with(out, "--cache", "1.6%", "--simulate", "4%,0.7%,1.6%")...)
+	if !strings.Contains(said.stdout, "Simulated from the same Gets: ") {
+		t.Errorf("the answer does not have the simulated caches:\n%s", said.stdout)
+	}
+
+	checkPage(t, filepath.Join(out, result.ReportFile))
+	simulated := readSweep(t, out).Predicted
+	if len(simulated) != 3 {
+		t.Fatalf("%d simulated caches, want 3: %+v", len(simulated), simulated)
+	}
+
+	beside := filepath.Join(dir, "M")
+	must(t, with(beside, "--cache", "0.7%,1.6%,4%")...)
+	for i, p := range readSweep(t, beside).Points {
+		got, want := simulated[i], p.Figures.OrZero(figure.BlockReadsPerGet)
+		if got.CacheBytes != p.CacheBytes || math.Abs(got.BlockReadsPerGet-want) > 1e-9 {
+			t.Errorf("%s: simulated %.5f block reads per Get with %d bytes, measured %.5f with %d",
+				p.Axes["cache"], got.BlockReadsPerGet, got.CacheBytes, want, p.CacheBytes)
+		}
+	}
+}

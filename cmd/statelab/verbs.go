@@ -247,9 +247,9 @@ var flagHelp = commandline.Help{
 var usual = map[string]string{
 	"load": "db keys key-bytes value-bytes value-model engine profile cache set workload age " +
 		"threads seed resume out dry-run json metrics",
-	"sweep": "db use-existing keys engine profile cache memory set workload gets warmup missing " +
-		"threads rate page-cache repeats seed on " +
-		"out resume dry-run json strict",
+	"sweep": "db use-existing keys engine profile cache simulate memory set workload gets warmup " +
+		"missing threads rate page-cache repeats seed on " +
+		"out resume dry-run json",
 	"replay": "tree changes versions stores memory set db discard gets repeats seed on out " +
 		"resume dry-run print-experiment json strict",
 	"layouts": "layout accounts contracts slots contract-slots predict-accounts predict-memory " +

@@ -340,10 +340,16 @@ func Policies(ctx context.Context, t *cachesim.Trace, header trace.Header, setup
 }
 
 // Predictable reports whether the curve of a sweep can be worked out: the cache alone varies, of an
-// engine whose Gets are resolved, the keys are known here, and nothing is written.
+// engine whose Gets are resolved, the keys are known here, and nothing is written. A single cache
+// is no curve unless others are to be simulated.
 func Predictable(s sweep.Sweep) bool {
 	for _, axis := range s.Axes {
-		if (axis.Name == sweep.CacheAxis) != (len(axis.Values) > 1) {
+		varies := len(axis.Values) > 1
+		if axis.Name == sweep.CacheAxis && len(s.Simulated) > 0 {
+			continue
+		}
+
+		if (axis.Name == sweep.CacheAxis) != varies {
 			return false
 		}
 	}
@@ -383,6 +389,13 @@ func AddPrediction(
 		var warmups []uint64
 		for _, point := range points {
 			sizes, warmups = append(sizes, point.CacheBytes), append(warmups, point.WarmupGets)
+		}
+
+		longest := slices.Max(warmups)
+		for _, cache := range s.Simulated {
+			if bytes := cache.BytesFor(done.Database.Bytes); !slices.Contains(sizes, bytes) {
+				sizes, warmups = append(sizes, bytes), append(warmups, longest)
+			}
 		}
 
 		o := TraceRequest{Engine: linked, Version: t.Engine.Info().Version, Spec: spec}

@@ -37,6 +37,9 @@ func (in Input) Chart() *doc.Chart {
 	}
 
 	for i := 0; chart == nil && i < len(curves); i++ {
+		if chart = curves[i].simulatedChart(); chart != nil {
+			break
+		}
 		if chart = readsChart(curves[i]); chart == nil {
 			chart = typeBars(curves[i])
 		}
@@ -78,7 +81,7 @@ func (in Input) Document() *doc.Document {
 			about = c.name(!several)
 		}
 
-		d.Answer(about, c.sentence())
+		d.Answer(about, doc.Without([]string{c.sentence(), c.simulatedSentence()})...)
 		if line := c.beyond(); line != "" {
 			d.Advice = append(d.Advice, doc.Statement{About: about, Text: doc.Upper(line) + "."})
 		}
@@ -194,6 +197,10 @@ func (c curve) points() []doc.Block {
 		Table:  c.readsTable(),
 		Texts:  doc.Without([]string{c.tooLarge(), c.derivedNote()}),
 	}}
+
+	if b, is := c.simulatedBlock(); is {
+		blocks = append(blocks, b)
+	}
 
 	if c.label == "" { // of several curves the answer tells the sizes of each
 		blocks = append(blocks, doc.Block{Title: "Cache sizes", List: c.limits()})

@@ -133,6 +133,9 @@ type SweepConfig struct {
 	Existing, IgnoreLock, ReadOnly Bool
 	Table                          Text
 	Loads                          Count // databases of a point
+	LoadWorkload                   Text  // order in which their keys are written
+	// Simulated are sizes of the block cache whose reads are computed, not measured.
+	Simulated setting.Value[setting.CacheSize]
 
 	Gets, Puts, BatchGets, Writers, AccessGets, SampleKeys Count
 	Warmup                                                 setting.Value[setting.Warmup]

@@ -177,6 +177,10 @@ func (s *SweepConfig) fields(e *Experiment) []Field {
 			declare(!e.OnePoint, &e.DBAt, setting.Text), "",
 			"nodes that hold the database: NODE, or NODE=DIR where it has another path there"}),
 		s.EngineOptions.fields(!e.OnePoint,
+			Field{"subject.simulate", "simulate",
+				declare(!e.OnePoint, &s.Simulated, setting.Cache), "",
+				"further sizes of the block cache, whose block reads are simulated from one " +
+					"trace of the same Gets: a list of any length costs little more than one size"},
 			Field{"subject.memory", "memory", declare(!e.OnePoint, &s.Memory, setting.Memory), "",
 				"equal memory for all engines, caches and page cache together, instead of " +
 					"--cache (default: no limit)"}),
@@ -200,6 +204,10 @@ func (s *SweepConfig) fields(e *Experiment) []Field {
 		s.DatasetOptions.fields(!e.OnePoint, "", "number of keys of the databases to load, where "+
 			"no --db is given"),
 		[]Field{
+			{"load.workload", "load-workload",
+				setting.One(&s.LoadWorkload, setting.Choice(workload.Names("load")...)),
+				workload.FillRandom, "how the databases are loaded: fillsorted leaves the same " +
+					"levels in a tenth of the time (Pebble)"},
 			s.workload("sweep", workload.ReadRandom),
 			{"workload.gets", "gets", setting.One(&s.Gets, setting.Count(1, "500k")), "500k",
 				"number of measured Gets"},

@@ -62,7 +62,7 @@ func Declared(
 ) Sweep {
 	e = e.Clone()
 	s := experiment.SubjectAs[*experiment.SweepConfig](e)
-	p := Sweep{Command: command}
+	p := Sweep{Command: command, Simulated: s.Simulated.All()}
 	options := allOptions(e)
 	var t Target
 	if !s.Keys.IsSet() && !e.DB.IsSet() && subject.KeepsNothing(s.Engine.Value().Name) {
@@ -135,6 +135,11 @@ func onlyOne(e *experiment.Experiment, m *setting.Mistakes) {
 	if s.Loads.Value() > 1 {
 		m.At("loads", s.Loads.String(), "not with %s: a database that is given is one load; to "+
 			"have several loaded, replace %[1]s by %s", m.Name("db", ""), m.Name("keys", "N"))
+	}
+
+	if s.LoadWorkload.Value() != workload.FillRandom {
+		m.At("load-workload", s.LoadWorkload.String(), "not with %s, which is loaded already",
+			m.Name("db", ""))
 	}
 
 	if s.Age.String() != bench.NoAge {
@@ -374,7 +379,15 @@ func loadOf(
 	}
 
 	spec := LoadSpec(e, &s.DatasetOptions, command)
-	spec.Workload = workload.FillRandom
+	spec.Workload = s.LoadWorkload.Value()
+	for _, named := range s.Engine.All() {
+		if spec.Workload == workload.FillSorted &&
+			subject.Descriptor(named.Name).Cost.Sorted == nil {
+			m.At("load-workload", spec.Workload, "%s cannot build a database from sorted keys; "+
+				"leave this out", named.Name)
+		}
+	}
+
 	engines.UseLibrary(spec.Overrides)
 	return &spec
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
+	"github.com/statelab/statelab/internal/base/workload"
 	"github.com/statelab/statelab/internal/observe/dbformat"
 	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan"
@@ -41,6 +42,8 @@ type Sweep struct {
 	Base    bench.Spec  // what all points share
 	Load    *bench.Spec // how to make a database where Base.Dir is empty
 	Axes    []Axis
+	// Simulated are further caches whose block reads are simulated, not measured.
+	Simulated []setting.CacheSize
 	// Databases is the folder of those that are made; empty: in the folder of the results.
 	Databases string
 }
@@ -145,6 +148,9 @@ func (s Setting) LoadSpec(number int) bench.Spec {
 	parts := []string{load.Engine, load.Profile, fmt.Sprint(load.Keys), optionsName(load.Overrides)}
 	if rounds, _, err := bench.AgeRounds(load.Age); err == nil && rounds > 0 {
 		parts = append(parts, "age-"+load.Age)
+	}
+	if load.Workload != workload.FillRandom {
+		parts = append(parts, load.Workload)
 	}
 	if number > 0 {
 		parts = append(parts, fmt.Sprintf("load-%d", number+1))
