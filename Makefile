@@ -29,7 +29,7 @@ RUST_TARGET := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/statelab/rust
 CARGO := TARGET=$(RUST_TARGET) scripts/cargo
 MODULES := $(patsubst %/go.mod,%,$(wildcard trees/*/go.mod layouts/*/go.mod))
 # Modules of their own without a runner, an example among them.
-FIXTURES := fixtures/gethchain fixtures/cosmos fixtures/erigon fixtures/browser examples/blockreads examples/blockreads-geth \
+FIXTURES := fixtures/gethchain fixtures/cosmos fixtures/erigon fixtures/browser fixtures/manifests examples/blockreads examples/blockreads-geth \
 	examples/measure
 
 # Runs the rings of tests, and go test within them: scripts/ring/main.go.
