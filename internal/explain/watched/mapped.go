@@ -291,12 +291,11 @@ func (w Watched) addMapped(d *doc.Document, method string) {
 	chart, panel := doc.OnePanel("Major page faults a second over time",
 		doc.Linear("seconds", doc.AsCount),
 		doc.Linear("page faults a second", doc.AsCount))
-	faults := doc.Each(w.Series, func(t result.Tick) doc.XY {
-		return doc.XY{X: t.Seconds, Y: t.PageFaults}
-	})
+	faults := w.overTime(func(s span) *float64 { return &s.faults })
 	panel.Line("major page faults", faults, doc.CurveStyle(0))
 	d.Add("Over time",
 		doc.Block{Texts: []string{w.mappedMethod()}},
+		w.hours(),
 		doc.Block{Title: "Major page faults", Detail: true, Method: method, Chart: chart.OrNil()})
 }
 

@@ -520,6 +520,7 @@ func (w Watched) Document() *doc.Document {
 
 	d.Add("Over time",
 		doc.Block{Texts: []string{w.method()}},
+		w.hours(),
 		doc.Block{Title: "Gets and block reads", Detail: true, Method: method, Chart: w.series()})
 	return d
 }
@@ -582,12 +583,10 @@ func (w Watched) series() *doc.Chart {
 	chart := doc.NewChart("Gets a second and block reads per Get over time",
 		doc.Linear("seconds", doc.AsCount),
 		doc.Linear("Gets a second", doc.AsCount), doc.Linear("block reads per Get", doc.AsCount))
-	type column = doc.Column[result.Tick]
-	seconds := column{Value: func(t result.Tick) *float64 { return &t.Seconds }}
-	gets := column{Value: func(t result.Tick) *float64 { return &t.OpsPerSecond }}
-	reads := column{Value: func(t result.Tick) *float64 { return t.BlockReadsPerOp }}
-	chart.Panels[0].Line("Gets", gets.Against(seconds, w.Series), doc.CurveStyle(0))
-	chart.Panels[1].Line("block reads", reads.Against(seconds, w.Series), doc.CurveStyle(1))
+	gets := w.overTime(func(s span) *float64 { return &s.gets })
+	reads := w.overTime(func(s span) *float64 { return s.reads })
+	chart.Panels[0].Line("Gets", gets, doc.CurveStyle(0))
+	chart.Panels[1].Line("block reads", reads, doc.CurveStyle(1))
 	return chart.OrNil()
 }
 
