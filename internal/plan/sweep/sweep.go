@@ -33,6 +33,7 @@ type Work struct {
 	points    []plan.Point           // of settings
 	databases map[string]*result.Run // inspected, by folder
 	accesses  map[string]map[string]float64
+	loading   time.Duration // for making databases
 	Result    *result.Sweep
 }
 
@@ -170,6 +171,8 @@ func (w *Work) ensureLoaded(
 	ctx context.Context, load bench.Spec, tell result.EventFunc,
 ) (string, error) {
 	load.Dir = filepath.Join(cmp.Or(w.sweep.Databases, filepath.Join(w.out, "databases")), load.Dir)
+	began := time.Now()
+	defer func() { w.loading += time.Since(began) }()
 	return load.Dir, EnsureLoaded(ctx, w.executor, load, tell)
 }
 
@@ -233,6 +236,11 @@ func (w *Work) Conclude(done map[plan.Step]*result.Run, so plan.Outcome) error {
 			s.PhaseSeconds[phase.Name] += phase.Seconds
 			phases += phase.Seconds
 		}
+	}
+
+	if loading := w.loading.Seconds(); loading > 0 {
+		s.PhaseSeconds["load"] += loading
+		phases += loading
 	}
 
 	if start := time.Since(s.Started).Seconds() - phases; start > 0 {
