@@ -12,11 +12,14 @@ type Watched struct {
 	Module   string
 	Versions []string // of the module: beginnings of those whose functions are as described here
 
-	Gets          []Function // of which a Get runs one, once; those that the binary has are watched
-	Batches       []Batch    // of which a lookup of many keys runs one, once
-	Together      []Together // which make the Gets of such a lookup, or of a part of its keys
-	Seeks         []string   // symbols: a Seek of an iterator runs one, or several in each other
-	TableSuffixes []string   // of the names of files with keys and values
+	Gets     []Function // of which a Get runs one, once; those that the binary has are watched
+	Batches  []Batch    // of which a lookup of many keys runs one, once
+	Together []Together // which make the Gets of such a lookup, or of a part of its keys
+	Seeks    []string   // functions or symbols: a Seek of an iterator runs one, or several
+	// CalledSeeks are functions in Go that Gets run, too. They are watched where others call them,
+	// so that a Get costs no more for it.
+	CalledSeeks   []string
+	TableSuffixes []string // of the names of files with keys and values
 	// SharedStrings is a symbol that a library in C++ has if its strings are those of the
 	// compiler's library before GCC 5.
 	SharedStrings string
@@ -105,6 +108,9 @@ func watchedPebble(engine, module string, versions ...string) Watched {
 			FoundAt: 3,
 			ErrorAt: 6,
 		}},
+		Seeks: methods(module+".(*Iterator).", "SeekGEWithLimit", "SeekPrefixGE",
+			"SeekLTWithLimit"),
+		CalledSeeks:   methods(module+".(*Iterator).", "First", "Last"),
 		TableSuffixes: []string{".sst"},
 		Purposes: []Purpose{
 			{module + ".(*DB).getInternal", ForGets},
@@ -117,6 +123,14 @@ func watchedPebble(engine, module string, versions ...string) Watched {
 	}
 }
 
+// methods are the names of methods of one type.
+func methods(of string, names ...string) (all []string) {
+	for _, name := range names {
+		all = append(all, of+name)
+	}
+	return all
+}
+
 // watchedLevel is of func (db *DB) get(auxm *memdb.DB, auxt tFiles, key []byte, seq uint64, ro
 // *opt.ReadOptions) (value []byte, err error), which serves snapshots and transactions, too, and of
 // has, which differs in its result (ret bool, err error).
@@ -127,6 +141,7 @@ func watchedLevel(engine, module string, versions ...string) Watched {
 			{Name: module + "/leveldb.(*DB).get", KeyAt: 5, FoundAt: 3, ErrorAt: 4, Inverted: true},
 			{Name: module + "/leveldb.(*DB).has", KeyAt: 5, FoundAt: 0, ErrorAt: 2, Bool: true},
 		},
+		Seeks:         methods(module+"/leveldb.(*dbIter).", "Seek", "First", "Last"),
 		TableSuffixes: []string{".ldb", ".sst"},
 		Purposes: []Purpose{
 			{module + "/leveldb.(*DB).get", ForGets},

@@ -110,6 +110,7 @@ func (t *Target) locate() error {
 		t.code.places = append(t.code.places, p)
 	}
 
+	i.locateSeeks(t)
 	if len(t.code.places) == 0 {
 		return engine.Fail(engine.CodeUnsupported, "%s holds %s %s, but not its function %s: "+
 			"this build cannot be watched", t, t.Engine.Module, t.Module,
@@ -117,6 +118,78 @@ func (t *Target) locate() error {
 	}
 
 	return nil
+}
+
+// locateSeeks finds where the Seeks of an engine in Go begin and end. Reads of those that are not
+// found are of iterators all the same, by the stack of who reads.
+func (i *image) locateSeeks(t *Target) {
+	for at := range i.table.Funcs {
+		f := i.table.Funcs[at]
+		switch {
+		case slices.Contains(t.Engine.Seeks, f.Name):
+			if p, err := i.probes(f); err == nil {
+				t.code.seeks = append(t.code.seeks, p)
+			}
+		case slices.Contains(t.Engine.CalledSeeks, f.Name):
+			t.code.seeks = append(t.code.seeks, i.callers(f, func(by string) bool {
+				return !slices.ContainsFunc(t.Engine.Gets, func(get subject.Function) bool {
+					return get.Name == by
+				})
+			})...)
+		}
+	}
+}
+
+// callers are the places where functions that are wanted call f: the call, and what follows it.
+func (i *image) callers(f gosym.Func, wanted func(name string) bool) (places []place) {
+	const call, callBytes = 0xe8, 5 // CALL, relative to what follows it
+	for _, program := range i.file.Progs {
+		if program.Type != elf.PT_LOAD || program.Flags&elf.PF_X == 0 {
+			continue
+		}
+
+		code := make([]byte, program.Filesz)
+		if _, err := program.ReadAt(code, 0); err != nil {
+			continue
+		}
+
+		for at := 0; at+callBytes <= len(code); at++ {
+			found := bytes.IndexByte(code[at:len(code)-callBytes+1], call)
+			if found < 0 {
+				break
+			}
+
+			at += found
+			to := int64(int32(binary.LittleEndian.Uint32(code[at+1:])))
+			from := program.Vaddr + uint64(at)
+			if from+callBytes+uint64(to) != f.Entry {
+				continue
+			}
+
+			by := i.table.PCToFunc(from)
+			if by != nil && wanted(by.Name) && wholeInstructions(code[by.Entry-program.Vaddr:at]) {
+				offset := program.Off + uint64(at)
+				places = append(places, place{
+					entry:   offset,
+					returns: []uint64{offset + callBytes},
+				})
+			}
+		}
+	}
+
+	return places
+}
+
+// wholeInstructions reports whether code ends with an instruction, so that one begins behind it.
+func wholeInstructions(code []byte) bool {
+	for len(code) > 0 {
+		instruction, err := x86asm.Decode(code, 64)
+		if err != nil || instruction.Len > len(code) {
+			return false
+		}
+		code = code[instruction.Len:]
+	}
+	return true
 }
 
 // findEngines looks for engines among the modules of a binary; others are of versions that are not

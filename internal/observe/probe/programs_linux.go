@@ -341,13 +341,16 @@ func (p *programs) getEnds(e subject.Watched, function int) asm.Instructions {
 	)
 }
 
-// seekEnds reports the Seek of the thread.
+// seekEnds reports the Seek of the goroutine, or in C++ of the thread.
 func (p *programs) seekEnds(e subject.Watched) asm.Instructions {
 	return join(
+		asm.Mov.Reg(asm.R6, asm.R1),
 		caller(e),
 		lookUp(p.active, goroutine),
 		asm.JEq.Imm(asm.R0, 0, exitLabel), // it ended in another one
 		asm.Mov.Reg(asm.R7, asm.R0),
+		asm.LoadMem(asm.R1, asm.R7, getKind, asm.Byte),
+		asm.JNE.Imm(asm.R1, kindSeek, exitLabel), // a Get began in it
 		asm.FnKtimeGetNs.Call(),
 		asm.StoreMem(asm.R7, getEnd, asm.R0, asm.DWord),
 		asm.Mov.Reg(asm.R2, asm.R7),
