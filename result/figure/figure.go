@@ -1,7 +1,7 @@
 // Package figure declares every figure that statelab measures or computes, each once: its name in
 // files, its noun, its unit, which direction is better, the sentence that defines it, and where
 // docs/ says more. JSON members, columns, verdicts, limits of --fail-if, checks of packs,
-// benchmark lines and the table in docs/reads.md derive from it.
+// benchmark lines and the table in docs/figures.md derive from it.
 //
 // A figure of a run is a Value: a number, or the reason why there is none.
 //
@@ -62,7 +62,7 @@ type Figure struct {
 	Kind   Kind
 	Better Better
 
-	Defined string // one sentence, which docs/reads.md repeats
+	Defined string // one sentence, which docs/figures.md repeats
 	Doc     string // page and anchor below docs/
 
 	Metric   string // in Prometheus, where it does not follow from the key; see MetricName

@@ -14,7 +14,7 @@ import (
 	"github.com/statelab/statelab/result/figure"
 )
 
-var update = flag.Bool("update", false, "rewrite the table in docs/reads.md")
+var update = flag.Bool("update", false, "rewrite the table in docs/figures.md")
 
 // A figure is declared in full: whoever adds one is told here what is left to say.
 func TestEveryFigureIsDeclaredInFull(t *testing.T) {
@@ -204,9 +204,9 @@ const (
 	tableEnd   = "<!-- figures: end -->\n"
 )
 
-// The table in docs/reads.md is that of the registry.
+// The table in docs/figures.md is that of the registry.
 func TestTheTableOfFigures(t *testing.T) {
-	path := filepath.Join("..", "..", "docs", "reads.md")
+	path := filepath.Join("..", "..", "docs", "figures.md")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func table() string {
 	var b strings.Builder
 	b.WriteString("\nfigure | unit | better | definition\n---|---|---|---\n")
 	for _, f := range figure.All() {
-		link := strings.TrimPrefix(f.Doc, "reads.md")
+		link := strings.TrimPrefix(f.Doc, "figures.md")
 		fmt.Fprintf(&b, "[`%s`](%s) | %s | %s | %s\n",
 			f.Key, link, f.Unit, better[f.Better], f.Defined)
 	}

@@ -5,8 +5,8 @@ import "slices"
 // Places in docs/.
 const (
 	toDevice   = "reads.md#from-the-get-to-the-device"
-	timeDoc    = "reads.md#time"
-	writesDoc  = "reads.md#writes"
+	timeDoc    = "figures.md#time"
+	writesDoc  = "figures.md#writes"
 	deviceDoc  = "disks.md#what-is-a-device-read"
 	treesDoc   = "trees.md#what-is-timed"
 	layoutsDoc = "layouts.md#figures"

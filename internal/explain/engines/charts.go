@@ -448,7 +448,7 @@ func axisFigures(s *Sweep) (out []doc.Block) {
 		out = append(out, doc.Block{
 			Title:  "Speed by " + x,
 			Note:   note,
-			Method: "reads.md",
+			Method: "figures.md",
 			Chart:  chart,
 			Table:  axisTable(x, curves),
 		})

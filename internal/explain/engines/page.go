@@ -125,7 +125,7 @@ func (in Input) Document() *doc.Document {
 func (s *Sweep) speedBlocks() []doc.Block {
 	blocks := append(append(s.scalingBlocks(), doc.AsDetail(axisFigures(s))...), doc.Block{
 		Title:  "Write bytes by cause",
-		Method: "reads.md",
+		Method: "figures.md",
 		Table:  s.ledger(),
 		Note:   "Bytes written for each key that was put, by what wrote them, and reads meanwhile.",
 	})
@@ -349,7 +349,7 @@ func (c curve) blocks() []doc.Block {
 
 	add(doc.Block{
 		Title:  "Service time",
-		Method: "reads.md",
+		Method: "figures.md",
 		Table:  c.table(latencyColumns(c, service)...),
 		Note: "From the call to its return. The axis stretches towards 100%: each step to the " +
 			"right is a tenth of the Gets left.",
@@ -360,7 +360,7 @@ func (c curve) blocks() []doc.Block {
 	add(doc.Block{
 		Title:  "Response time",
 		Note:   "From when the schedule wanted the call to its return: waiting included.",
-		Method: "reads.md",
+		Method: "figures.md",
 		Chart: latencyChart(c, "response", func(p Point) *hdrhistogram.Histogram {
 			return p.Response
 		}),

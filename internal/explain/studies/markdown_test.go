@@ -10,17 +10,23 @@ import (
 	"github.com/statelab/statelab/internal/report/doc"
 )
 
-// Markdown is the study's page in docs/studies.
+// Markdown is the study's page in docs/studies, without the sections of its parts.
 func (s *Study) Markdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", s.Title, s.Question)
-	answers, err := s.answers()
+	answers, err := s.filled(doc.Without(append(slices.Clone(s.Answers), s.Sentence(),
+		s.oneLoad())))
 	if err != nil {
 		return err
 	}
 
 	for _, text := range answers {
 		fmt.Fprintf(&b, "- %s\n", text)
+	}
+
+	if len(s.Parts) > 0 {
+		fmt.Fprintf(&b, "\nFurther pages: %s.\n", strings.Join(doc.Each(s.Parts,
+			func(p Part) string { return fmt.Sprintf("[%s](%s.md)", p.Title, p.File) }), ", "))
 	}
 
 	fmt.Fprintf(&b, "\nSources: %s.\n", strings.Join(s.Sources, ", "))
@@ -32,6 +38,39 @@ func (s *Study) Markdown(w io.Writer) error {
 	}
 
 	names, by := s.sections()
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(s.Parts, func(p Part) bool {
+			return slices.Contains(p.Sections, name)
+		})
+	})
+	s.markdownSections(&b, names, by)
+	s.markdownVerdicts(&b)
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+// MarkdownPart is the page of a part, in a file of its own beside the study's.
+func (s *Study) MarkdownPart(w io.Writer, p Part) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", p.Title, p.Question)
+	answers, err := s.filled(p.Answers)
+	if err != nil {
+		return err
+	}
+
+	for _, text := range answers {
+		fmt.Fprintf(&b, "- %s\n", text)
+	}
+
+	_, by := s.sections()
+	s.markdownSections(&b, p.Sections, by)
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+// markdownSections writes the sections of these names; those of the same published figures that
+// follow each other are one.
+func (s *Study) markdownSections(b *strings.Builder, names []string, by map[string][]Claim) {
 	shown := map[string]bool{}
 	for i := 0; i < len(names); i++ {
 		group := [][]Claim{by[names[i]]}
@@ -48,7 +87,7 @@ func (s *Study) Markdown(w io.Writer) error {
 			heading += name
 		}
 
-		fmt.Fprintf(&b, "\n## %s\n\n", heading)
+		fmt.Fprintf(b, "\n## %s\n\n", heading)
 		var sentences []string
 		var t doc.Table
 		var untold [][]Claim
@@ -73,13 +112,13 @@ func (s *Study) Markdown(w io.Writer) error {
 			sentences = append(sentences, text)
 		}
 
-		markdownTable(&b, t)
-		fmt.Fprintf(&b, "\n%s\n", strings.Join(sentences, " "))
+		markdownTable(b, t)
+		fmt.Fprintf(b, "\n%s\n", strings.Join(sentences, " "))
 		for _, group := range untold {
 			cells, _ := grid(group)
-			fmt.Fprintf(&b, "\nCannot tell here: %s. Published/%s:\n\n", group[0].Clause,
+			fmt.Fprintf(b, "\nCannot tell here: %s. Published/%s:\n\n", group[0].Clause,
 				strings.Join(oursOf(group), "/"))
-			markdownTable(&b, cells)
+			markdownTable(b, cells)
 		}
 
 		all := slices.Concat(group...)
@@ -92,10 +131,13 @@ func (s *Study) Markdown(w io.Writer) error {
 		}
 
 		if fresh != "" {
-			fmt.Fprintf(&b, "%s\n", "\n"+strings.TrimPrefix(fresh, "\n"))
+			fmt.Fprintf(b, "%s\n", "\n"+strings.TrimPrefix(fresh, "\n"))
 		}
 	}
+}
 
+// markdownVerdicts writes the claims about layouts.
+func (s *Study) markdownVerdicts(b *strings.Builder) {
 	if verdicts := s.verdicts(); len(verdicts.Rows) > 0 {
 		last := len(verdicts.Heads) - 1 // the source, which the name of its author links to
 		verdicts.Heads = verdicts.Heads[:last]
@@ -105,15 +147,12 @@ func (s *Study) Markdown(w io.Writer) error {
 				row.Cells[:last]
 		}
 
-		fmt.Fprint(&b, "\n## Claims about layouts of state\n\n")
-		markdownTable(&b, verdicts)
-		fmt.Fprintf(&b, "\n%s How each claim is judged: "+
+		fmt.Fprint(b, "\n## Claims about layouts of state\n\n")
+		markdownTable(b, verdicts)
+		fmt.Fprintf(b, "\n%s How each claim is judged: "+
 			"[docs/layouts.md](../layouts.md#published-claims).\n\n    %s\n", s.states(),
 			strings.ReplaceAll(s.Runs[s.Layouts].Command, "\n", "\n    "))
 	}
-
-	_, err = io.WriteString(w, b.String())
-	return err
 }
 
 // told are the claims of a section, without those that cannot be told for one reason and have a

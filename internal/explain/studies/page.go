@@ -39,9 +39,16 @@ func (s *Study) judged() []claims.Judged {
 
 var placeholder = regexp.MustCompile(`\{[a-z0-9.-]+\}`)
 
-// answers are the study's sentences with figures of claims put in.
-func (s *Study) answers() (all []string, err error) {
-	for _, text := range doc.Without(append(slices.Clone(s.Answers), s.Sentence(), s.oneLoad())) {
+// answers are the sentences of the study and its parts, with figures of claims put in.
+func (s *Study) answers() ([]string, error) {
+	parts := doc.Flat(s.Parts, func(p Part) []string { return p.Answers })
+	return s.filled(doc.Without(slices.Concat(s.Answers, parts,
+		[]string{s.Sentence(), s.oneLoad()})))
+}
+
+// filled are texts with the figures that their placeholders name.
+func (s *Study) filled(texts []string) (all []string, err error) {
+	for _, text := range texts {
 		filled := placeholder.ReplaceAllStringFunc(text, func(place string) string {
 			id, which, _ := strings.Cut(strings.Trim(place, "{}"), ".")
 			c, known := s.known[id]

@@ -3,6 +3,7 @@ package studies
 import (
 	"bytes"
 	"flag"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -54,28 +55,44 @@ func TestEveryClaimIsJudged(t *testing.T) {
 				}
 			}
 
-			var page bytes.Buffer
-			if err := s.Markdown(&page); err != nil {
-				t.Fatal(err)
-			}
-
-			document := filepath.Join("../../../docs/studies", name+".md")
-			if *update {
-				if err := os.WriteFile(document, page.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
+			documented(t, name, s.Markdown)
+			for _, p := range s.Parts {
+				documented(t, p.File, func(w io.Writer) error { return s.MarkdownPart(w, p) })
+				for _, section := range p.Sections {
+					if !slices.ContainsFunc(s.claims, func(c Claim) bool {
+						return c.Section == section
+					}) {
+						t.Errorf("part %s: no claim is of the section %q", p.File, section)
+					}
 				}
 			}
-
-			have, err := os.ReadFile(document)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			if !bytes.Equal(have, page.Bytes()) {
-				t.Errorf("%s is not what the results say: go test ./internal/explain/studies "+
-					"-update", document)
-			}
 		})
+	}
+}
+
+// documented compares a page in docs/studies with what write gives, or writes it.
+func documented(t *testing.T, name string, write func(io.Writer) error) {
+	t.Helper()
+	var page bytes.Buffer
+	if err := write(&page); err != nil {
+		t.Fatal(err)
+	}
+
+	document := filepath.Join("../../../docs/studies", name+".md")
+	if *update {
+		if err := os.WriteFile(document, page.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	have, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if !bytes.Equal(have, page.Bytes()) {
+		t.Errorf("%s is not what the results say: go test ./internal/explain/studies -update",
+			document)
 	}
 }
 

@@ -57,12 +57,21 @@ type Study struct {
 	Runs    map[string]Run // results by the name of their folder or file below runs/
 	Groups  []Group        `yaml:"claims"`
 	Charts  Charts
+	Parts   []Part           // sections that have pages of their own
 	Layouts string           // a run of statelab layouts, judged by package claims
 	results map[string]any   // decoded; of a run with a result for each load, of the first
 	each    map[string][]any // of such a run: decoded, of all loads
 	layouts *result.Layouts  // of Layouts
 	known   map[string]Claim // by id
 	claims  []Claim
+}
+
+// Part is a page of its own with some of a study's sections. The study's page links to it.
+type Part struct {
+	File            string // its name in docs/studies, without .md
+	Title, Question string
+	Answers         []string // as those of a study
+	Sections        []string
 }
 
 // Run is a result with the command that made it.
