@@ -47,7 +47,7 @@ CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:mu
 .PHONY: help statelab build platforms go-runners runners rocksdb rust trees demo tools needs lint format vet
 .PHONY: test ci slow check ci-under-load tidy test-unit test-e2e unit e2e c-engines rust-tests tree-modules fixtures
 .PHONY: slow-parts staticcheck revive clippy shellcheck soak watched race fuzz bench dist dist-test clean
-.PHONY: ci-needs test-needs cluster-needs cluster-test storm damage audit bench-peers outdated
+.PHONY: ci-needs test-needs cluster-needs cluster-test storm damage audit bench-peers outdated site site-test
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
@@ -64,7 +64,7 @@ help:
 #:   ci        everything else: engines, trees, Rust, browser, Slurm, race, fuzz,
 #:             lint (installs what is missing, and says what before it does)
 #:   slow      hours: published points, every access, 10,000 blocks, 50 kills
-#:   unit e2e c-engines rust-tests tree-modules fixtures race fuzz lint
+#:   unit e2e c-engines rust-tests tree-modules fixtures site-test race fuzz lint
 #:             parts of ci; make e2e RUN=Budget runs the tests of that name
 #:   watched storm damage soak cluster-test
 #:             hours of one kind of test each (the Makefile says what they do)
@@ -72,6 +72,7 @@ help:
 #: RELEASE AND MAINTAIN
 #:   dist      a tarball of bin/ in dist/ (ARCH=arm64); dist-test TARBALL=...
 #:   bench     all benchmarks; bench-peers: beside db_bench and others
+#:   site      this documentation as pages that can be searched, in site/
 #:   audit outdated   vulnerabilities; newer versions (both need the internet)
 
 # go itself collects less garbage as well.
@@ -144,7 +145,7 @@ test: tools
 
 # The outer ring: all that the inner one skipped. What Debian has is installed at once, before
 # anything else: the parts then find it there.
-CI_PARTS := lint runners trees e2e platforms unit c-engines rust-tests tree-modules fixtures race fuzz
+CI_PARTS := lint runners trees e2e platforms unit c-engines rust-tests tree-modules fixtures site-test race fuzz
 
 ci: ci-needs
 	@$(RINGS) run ci $(MAKE_COMMAND) $(MAKEOVERRIDES) $(CI_PARTS)
@@ -152,15 +153,15 @@ ci: ci-needs
 ci-needs: tools
 	@echo "make ci installs what is missing: packages of Debian (as root; named below), Go's modules, crates of Rust, and with"
 	@echo "Maven RocksDB's library into bin/lib. make test needs none of them."
-	@PATH="$$PATH:/usr/sbin" scripts/needs $(RUNNER_NEEDS) $(TEST_NEEDS) $(CLUSTER_NEEDS) $(LINT_NEEDS) chromium:chromium
+	@PATH="$$PATH:/usr/sbin" scripts/needs $(RUNNER_NEEDS) $(TEST_NEEDS) $(CLUSTER_NEEDS) $(LINT_NEEDS) chromium:chromium python3:python3
 
 # e2e takes longest and waits most: it begins before other tests, because they wait for what it needs.
 ifeq ($(RING),ci)
-platforms unit c-engines rust-tests tree-modules fixtures race fuzz: | runners trees cluster-needs
+platforms unit c-engines rust-tests tree-modules fixtures site-test race fuzz: | runners trees cluster-needs
 endif
 
 # What the outer rings run skips nothing for lack of a program. Tests look for it in the environment.
-unit e2e c-engines tree-modules fixtures race slow-parts cluster-test watched storm damage soak: export STATELAB_TEST_ALL := 1
+unit e2e c-engines tree-modules fixtures site-test race slow-parts cluster-test watched storm damage soak: export STATELAB_TEST_ALL := 1
 
 # One more part at a time than there are cores: some wait for a disk or a clock.
 ci-under-load: ci-needs
@@ -242,7 +243,7 @@ clippy: needs
 
 shellcheck:
 	@scripts/needs shellcheck:shellcheck
-	shellcheck .ci/run $$(find scripts -maxdepth 1 -type f ! -name '*.toml') engines/rocksdb/fetch.sh examples/run examples/*/*.sh
+	shellcheck .ci/run scripts/site/build $$(find scripts -maxdepth 1 -type f ! -name '*.toml') engines/rocksdb/fetch.sh examples/run examples/*/*.sh
 
 # The slow ones, marked by testing.Short, have a target of their own. In ci, race runs all tests of its packages.
 unit: test-needs
@@ -274,6 +275,16 @@ fixtures: statelab
 	@set -e; for module in $(filter-out fixtures/erigon fixtures/gethchain,$(FIXTURES)); do $(GOTEST) -C $$module -short ./...; done
 	STATELAB_TEST_PROGRAMS=$(CURDIR)/bin $(GOTEST) -C fixtures/gethchain -short ./...
 	CGO_ENABLED=1 $(GOTEST) -C fixtures/erigon -short ./...
+
+# Python's packages, of exact versions and hashes, go to a folder outside the checkout.
+site:
+	@scripts/needs python3:python3
+	@python3 -c 'import ensurepip' 2>/dev/null || scripts/needs ensurepip:python3-venv
+	$(RINGS) step site scripts/site/build
+
+site-test: site tools
+	@scripts/needs chromium:chromium
+	STATELAB_TEST_SITE=$(CURDIR)/site $(GOTEST) -C fixtures/browser -run TestSite .
 
 e2e: build runners trees cluster-needs test-needs
 	@$(RINGS) e2e '$(RUN)'
@@ -392,4 +403,4 @@ dist-test: tools
 	scripts/dist-test $(TARBALL)
 
 clean:
-	rm -rf bin demo dist peers
+	rm -rf bin demo dist peers site

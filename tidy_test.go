@@ -172,10 +172,13 @@ func TestTrackedFilesAreTidy(t *testing.T) {
 // generated is a table that a test writes from the code: it is looked up, not read.
 var generated = regexp.MustCompile(`(?s)<!-- figures: begin.*<!-- figures: end -->`)
 
-// TestDocumentsAreShort counts the words of README, docs and examples, as wc does, but for tables
-// that are generated.
+// TestDocumentsAreShort counts the words of README, docs and examples, of each page and of all, as
+// wc does, but for tables that are generated.
 func TestDocumentsAreShort(t *testing.T) {
-	const maximum = 40_000
+	const (
+		maximum     = 40_000
+		maximumPage = 1_200
+	)
 	words := 0
 	for _, path := range tracked(t) {
 		if filepath.Ext(path) == ".md" &&
@@ -184,7 +187,13 @@ func TestDocumentsAreShort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			words += len(strings.Fields(generated.ReplaceAllString(string(text), "")))
+
+			page := len(strings.Fields(generated.ReplaceAllString(string(text), "")))
+			if page > maximumPage {
+				t.Errorf("%s has %d words, more than %d: answer one question on a page", path,
+					page, maximumPage)
+			}
+			words += page
 		}
 	}
 

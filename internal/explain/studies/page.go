@@ -23,9 +23,13 @@ func (s *Study) Sentence() string {
 		count[word]++
 	}
 
-	return fmt.Sprintf("Of %d published claims and figures, %d hold here (%d of them under a "+
-		"condition), %d do not, %d cannot be decided here.",
-		len(all), count[claims.Holds]+count[claims.HoldsIf], count[claims.HoldsIf],
+	conditional := ""
+	if n := count[claims.HoldsIf]; n > 0 {
+		conditional = fmt.Sprintf(" (%d of them under a condition)", n)
+	}
+
+	return fmt.Sprintf("Of %d published claims and figures, %d hold here%s, %d do not, %d cannot "+
+		"be decided here.", len(all), count[claims.Holds]+count[claims.HoldsIf], conditional,
 		count[claims.Fails], count[claims.CannotTell]+count[claims.Untested])
 }
 
