@@ -32,8 +32,13 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Links to files of the repository that are no pages lead to GitHub."""
+    """Links to files of the repository that are no pages lead to GitHub.
+
+    The search prefers pages for users: those of docs/, and of these the ones outside docs/studies.
+    """
     folder = posixpath.dirname(page.file.src_uri)
+    boost = {"docs": 4, "docs/studies": 2}.get(folder, 1)
+    page.meta.setdefault("search", {"boost": boost})
 
     def away(match):
         image, text, target, anchor = match.groups()
@@ -68,9 +73,8 @@ def navigation():
                 found.append({title[0].upper() + title[1:]: path})
         return found
 
-    book = [{"All questions": "docs/README.md"}]
-    listed.add("docs/README.md")
-    nav.append({"The book": book})
+    nav.append({"The book": add([("all questions", "docs/README.md"),
+                                 ("glossary", "docs/glossary.md")])})
     text = (ROOT / "docs/README.md").read_text("utf-8")
     for section in re.split(r"^## ", text, flags=re.MULTILINE):
         if pages := add(table_links(section, "docs")):
