@@ -314,7 +314,8 @@ func uncommon(t doc.Table, all []Claim) (shorter doc.Table, common []string) {
 	}
 
 	unit, verdict := only(func(c Claim) string { return c.Unit }), only(word)
-	if verdict != "" {
+	limited := func(c Claim) bool { return c.Clause != "" } // limits repeats the verdict
+	if verdict != "" && !slices.ContainsFunc(all, limited) {
 		common = []string{fmt.Sprintf("Verdict of each: %s.", verdict)}
 	}
 
