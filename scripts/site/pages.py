@@ -70,14 +70,15 @@ def navigation():
         for title, path in pages:
             if path not in listed:
                 listed.add(path)
-                found.append({title[0].upper() + title[1:]: path})
+                found.append({title: path})
         return found
 
-    nav.append({"The book": add([("all questions", "docs/README.md"),
-                                 ("glossary", "docs/glossary.md")])})
+    nav.append({"The book": add([("All questions", "docs/README.md"),
+                                 ("Glossary", "docs/glossary.md")])})
     text = (ROOT / "docs/README.md").read_text("utf-8")
     for section in re.split(r"^## ", text, flags=re.MULTILINE):
-        if pages := add(table_links(section, "docs")):
+        links = [(title[0].upper() + title[1:], path) for title, path in table_links(section, "docs")]
+        if pages := add(links):
             nav.append({section.split("\n", 1)[0]: pages})
     studies = (ROOT / "docs/studies/README.md").read_text("utf-8")
     nav.append({"Studies": add([("What we found", "docs/studies/README.md"),
