@@ -31,6 +31,8 @@ type Sweep struct {
 	Points     []Point          `json:"points"`
 	Inflection *Inflection      `json:"inflection,omitempty"`
 	Predicted  []PredictedPoint `json:"predicted,omitempty"`
+	// Simulated are caches of the sizes that were to be simulated and were not measured.
+	Simulated []PredictedPoint `json:"simulated,omitempty"`
 	// Smallest measured cache with fewer block reads per Get than the limit, interpolated never.
 	Answers  []Answer         `json:"answers,omitempty"`
 	Warnings []engine.Warning `json:"warnings"`

@@ -406,10 +406,13 @@ func TestSweepSimulatesFurtherCaches(t *testing.T) {
 	}
 
 	checkPage(t, filepath.Join(out, result.ReportFile))
-	simulated := readSweep(t, out).Predicted
-	if len(simulated) != 3 {
-		t.Fatalf("%d simulated caches, want 3: %+v", len(simulated), simulated)
+	s := readSweep(t, out)
+	if len(s.Simulated) != 2 || len(s.Predicted) != 1 {
+		t.Fatalf("%d simulated caches and %d predicted points, want 2 and 1", len(s.Simulated),
+			len(s.Predicted))
 	}
+
+	simulated := []result.PredictedPoint{s.Simulated[0], s.Predicted[0], s.Simulated[1]}
 
 	beside := filepath.Join(dir, "M")
 	must(t, with(beside, "--cache", "0.7%,1.6%,4%")...)

@@ -98,8 +98,9 @@ func seeksSeen(
 		reading <- err
 	}()
 
+	options := watch.Options{Share: 1, Tell: func(result.Event) {}}
 	seen, err := watch.Traffic(ctx, target, p, dir, watch.LayoutOf(engine, dir),
-		watch.CacheOf(target, dir, cacheBytes), watch.Options{Share: 1, Tell: func(result.Event) {}})
+		watch.CacheOf(target, dir, cacheBytes), options)
 	if err != nil {
 		t.Fatal(err)
 	}

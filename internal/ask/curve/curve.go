@@ -391,7 +391,7 @@ func AddPrediction(
 			sizes, warmups = append(sizes, point.CacheBytes), append(warmups, point.WarmupGets)
 		}
 
-		longest := slices.Max(warmups)
+		measured, longest := len(sizes), slices.Max(warmups)
 		for _, cache := range s.Simulated {
 			if bytes := cache.BytesFor(done.Database.Bytes); !slices.Contains(sizes, bytes) {
 				sizes, warmups = append(sizes, bytes), append(warmups, longest)
@@ -399,8 +399,11 @@ func AddPrediction(
 		}
 
 		o := TraceRequest{Engine: linked, Version: t.Engine.Info().Version, Spec: spec}
-		done.Predicted, err = Predict(ctx, o, done.Host.Cores, pebbledb.OpenReserveBytes, sizes,
-			warmups)
+		var all []result.PredictedPoint
+		all, err = Predict(ctx, o, done.Host.Cores, pebbledb.OpenReserveBytes, sizes, warmups)
+		if err == nil {
+			done.Predicted, done.Simulated = all[:measured:measured], all[measured:]
+		}
 	}
 
 	if err != nil {
@@ -413,9 +416,11 @@ func AddPrediction(
 		return
 	}
 
-	slices.SortFunc(done.Predicted, func(a, b result.PredictedPoint) int {
-		return cmp.Compare(a.CacheBytes, b.CacheBytes)
-	})
+	for _, points := range [][]result.PredictedPoint{done.Predicted, done.Simulated} {
+		slices.SortFunc(points, func(a, b result.PredictedPoint) int {
+			return cmp.Compare(a.CacheBytes, b.CacheBytes)
+		})
+	}
 }
 
 // Steady is what Gets of some column families read with a block cache that they share, when it has

@@ -16,15 +16,14 @@ type simulatedRow struct {
 	measured *float64 // block reads per Get
 }
 
-// simulated are the caches of a sweep that simulated more than it measured, in ascending order; nil
-// of one that did not, whose predicted curve has the points that were measured.
+// simulated are the caches of a sweep that was to simulate more than it measured, in ascending
+// order, with those that it measured; nil of another one.
 func (c curve) simulated() (rows []simulatedRow) {
-	if c.x != "cache" || len(c.sweep.Predicted) == 0 {
+	if c.x != "cache" || len(c.sweep.Simulated) == 0 {
 		return nil
 	}
 
-	more := false
-	for _, p := range c.sweep.Predicted {
+	for _, p := range slices.Concat(c.sweep.Simulated, c.sweep.Predicted) {
 		row := simulatedRow{PredictedPoint: p}
 		for _, m := range c.withReads() {
 			if m.CacheBytes == p.CacheBytes {
@@ -32,12 +31,7 @@ func (c curve) simulated() (rows []simulatedRow) {
 			}
 		}
 
-		more = more || row.measured == nil
 		rows = append(rows, row)
-	}
-
-	if !more {
-		return nil
 	}
 
 	slices.SortFunc(rows, func(a, b simulatedRow) int {

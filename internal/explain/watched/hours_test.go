@@ -11,8 +11,8 @@ import (
 	"github.com/statelab/statelab/result/figure"
 )
 
-// TestADayIsShownByTheHour: a day of seconds becomes 24 rows whose block reads are those of all Gets
-// of the hour, and a line with few points.
+// TestADayIsShownByTheHour: a day of seconds becomes 24 rows whose block reads are those of all
+// Gets of the hour, and a line with few points.
 func TestADayIsShownByTheHour(t *testing.T) {
 	w := Watched{Watch: &result.Watch{
 		Process: result.WatchedProcess{Name: "geth", PID: 7, Engine: "pebble1"},
