@@ -413,6 +413,7 @@ var ladder = []rung{
 		"cmd/statelab-run-pebble":  {"engines/pebble1", "engines/pebble2", "runner"},
 		"cmd/statelab-run-rocksdb": {"engines/rocksdb", "runner"},
 		"scripts/load":             {"internal/observe/host"},
+		"scripts/provenance":       {},
 		"scripts/ring":             {"internal/base/testring"},
 	}},
 }
