@@ -40,13 +40,14 @@ GOTEST := $(RINGS) gotest
 # holds what is run to it.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 REVIVE := github.com/mgechev/revive@v1.12.0
+export NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0
 
 # What a cluster on loopback takes.
 CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:munge sbatch:slurm-client,slurm-wlm
 
 .PHONY: help statelab build platforms go-runners runners rocksdb rust trees demo tools needs lint format vet
 .PHONY: test ci slow check ci-under-load tidy test-unit test-e2e unit e2e c-engines rust-tests tree-modules fixtures
-.PHONY: slow-parts staticcheck revive clippy shellcheck soak watched race fuzz bench dist dist-test clean
+.PHONY: slow-parts staticcheck revive clippy shellcheck soak watched race fuzz bench dist dist-test dist-check clean
 .PHONY: ci-needs test-needs cluster-needs cluster-test storm damage audit bench-peers outdated site site-test
 
 help:
@@ -70,7 +71,8 @@ help:
 #:             hours of one kind of test each (the Makefile says what they do)
 #:   ci-under-load   ci beside busy loops, fsync and memory pressure
 #: RELEASE AND MAINTAIN
-#:   dist      a tarball of bin/ in dist/ (ARCH=arm64); dist-test TARBALL=...
+#:   dist      a tarball, a package of Debian and more of bin/ in dist/ (ARCH=arm64;
+#:             SIGN_KEY=file signs them); dist-test FILE=...: one in an empty Debian
 #:   bench     all benchmarks; bench-peers: beside db_bench and others
 #:   site      this documentation as pages that can be searched, in site/
 #:   audit outdated   vulnerabilities; newer versions (both need the internet)
@@ -145,7 +147,7 @@ test: tools
 
 # The outer ring: all that the inner one skipped. What Debian has is installed at once, before
 # anything else: the parts then find it there.
-CI_PARTS := lint runners trees e2e platforms unit c-engines rust-tests tree-modules fixtures site-test race fuzz
+CI_PARTS := lint runners trees e2e platforms dist-check unit c-engines rust-tests tree-modules fixtures site-test race fuzz
 
 ci: ci-needs
 	@$(RINGS) run ci $(MAKE_COMMAND) $(MAKEOVERRIDES) $(CI_PARTS)
@@ -153,11 +155,11 @@ ci: ci-needs
 ci-needs: tools
 	@echo "make ci installs what is missing: packages of Debian (as root; named below), Go's modules, crates of Rust, and with"
 	@echo "Maven RocksDB's library into bin/lib. make test needs none of them."
-	@PATH="$$PATH:/usr/sbin" scripts/needs $(RUNNER_NEEDS) $(TEST_NEEDS) $(CLUSTER_NEEDS) $(LINT_NEEDS) chromium:chromium python3:python3
+	@PATH="$$PATH:/usr/sbin" scripts/needs $(RUNNER_NEEDS) $(TEST_NEEDS) $(CLUSTER_NEEDS) $(LINT_NEEDS) $(DIST_NEEDS) chromium:chromium python3:python3
 
 # e2e takes longest and waits most: it begins before other tests, because they wait for what it needs.
 ifeq ($(RING),ci)
-platforms unit c-engines rust-tests tree-modules fixtures site-test race fuzz: | runners trees cluster-needs
+platforms dist-check unit c-engines rust-tests tree-modules fixtures site-test race fuzz: | runners trees cluster-needs
 endif
 
 # What the outer rings run skips nothing for lack of a program. Tests look for it in the environment.
@@ -397,10 +399,16 @@ dist: build go-runners
 	$(if $(ARCH),GOARCH=$(ARCH) $(GO) build -o dist/bin-$(ARCH)/ ./cmd/statelab ./cmd/statelab-run-parquet ./cmd/statelab-run-badger)
 	$(if $(ARCH),GOARCH=$(ARCH) BIN=dist/bin-$(ARCH)) scripts/dist dist $(VERSION)
 
-# TARBALL is one of make dist's.
+# FILE is a tarball or a package of make dist's.
 dist-test: tools
 	@scripts/needs debootstrap:debootstrap
-	scripts/dist-test $(TARBALL)
+	scripts/dist-test $(or $(FILE),$(TARBALL))
+
+DIST_NEEDS := cc:gcc dpkg:dpkg ruby:ruby nix-instantiate:nix-bin jq:jq openssl:openssl
+
+dist-check: statelab
+	@scripts/needs $(DIST_NEEDS)
+	$(RINGS) step dist-check scripts/dist-check
 
 clean:
 	rm -rf bin demo dist peers site
