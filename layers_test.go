@@ -308,6 +308,8 @@ var ladder = []rung{
 			"internal/report/doc", "result", "web", "internal/report/render", "result/figure"},
 	}},
 	{"ask", map[string][]string{
+		"internal/ask/bugreport": {"engine", "internal/base/output", "internal/observe/host",
+			"internal/plan/runners", "result"},
 		"internal/ask/curve": {"engine", "internal/adapt/adapter", "internal/adapt/pebbledb",
 			"internal/advice",
 			"internal/adapt/rocksoptions", "internal/base/keyspace",
@@ -381,7 +383,7 @@ var ladder = []rung{
 			"engines/pebble1", "engines/pebble2", "internal/adapt/pebbledb", "internal/ask/curve",
 			"internal/ask/evidence",
 			"internal/ask/disk", "internal/ask/logs", "internal/ask/inspect", "internal/ask/tune",
-			"internal/ask/interleave", "internal/ask/watch",
+			"internal/ask/interleave", "internal/ask/watch", "internal/ask/bugreport",
 			"internal/base/commandline",
 			"internal/base/console", "internal/base/failure", "internal/base/keyspace",
 			"internal/base/sbom", "internal/base/output",

@@ -3,16 +3,19 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/internal/ask/bugreport"
 	"github.com/statelab/statelab/internal/ask/watch"
+	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/observe/host"
 )
 
 func (a *app) doctorVerb() *cobra.Command {
-	var dir string
+	var dir, report, run string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -22,12 +25,36 @@ what makes times vary. It also says whether statelab watch can attach to process
 here and, if not, why. statelab disk measures the disk's own limit, and statelab
 advise says whether that limits your node.
 
-  statelab doctor --db /var/lib/geth`,
+  statelab doctor --db /var/lib/geth
+
+With --report it packs what a report of a fault needs, and prints all of it: the
+program, the machine, the checks, the runners, and of --run settings and warnings.
+Names of the machine and of its user, paths, keys, and command lines are left out.
+
+  statelab doctor --report fault.zip --run S`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			m := new(mistakes)
-			if !m.Readable("db", dir) {
-				return m.Err()
+			m.Readable("db", dir)
+			if report == "" {
+				m.Refuse(cmd.Flags(), "only with --report", "run")
+			} else {
+				m.Refuse(cmd.Flags(), "not with --report, which is JSON", "json")
+				if m.NewFileIf("report", report, nil); filepath.Ext(report) != ".zip" {
+					m.Add("--report %q: must end in .zip (example: --report fault.zip)", report)
+				}
+
+				if run != "" {
+					m.Readable("run", run)
+				}
+			}
+
+			if err := m.Err(); err != nil {
+				return err
+			}
+
+			if report != "" {
+				dir = absolute(dir) // so that no message names it in another way
 			}
 
 			findings := append(host.Doctor(a.ctx, dir), watch.Possible())
@@ -39,6 +66,10 @@ advise says whether that limits your node.
 					Spoils:  "times and device reads: the node's are among them",
 				})
 			}
+			if report != "" {
+				return a.report(report, bugreport.Source{Dir: dir, Run: run, Findings: findings})
+			}
+
 			if asJSON {
 				return a.printJSON(findings)
 			}
@@ -54,7 +85,32 @@ advise says whether that limits your node.
 
 	cmd.Flags().StringVar(&dir, "db", ".", "folder of the databases to measure")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVar(&report, "report", "",
+		"pack what a report of a fault needs into this new .zip file, and print it")
+	cmd.Flags().StringVar(&run, "run", "",
+		"with --report: a folder of results, whose settings and warnings are packed")
 	return cmd
+}
+
+// report prints what a report of a fault is to contain, and writes it.
+func (a *app) report(path string, s bugreport.Source) error {
+	s.Installed, s.Private = a.tables.Installed(), bugreport.ThisUser()
+	if here, err := os.Getwd(); err == nil {
+		s.Private.Folders = append(s.Private.Folders, here)
+	}
+
+	files, err := bugreport.Files(s)
+	if err != nil {
+		return err
+	}
+
+	for _, file := range files {
+		fmt.Fprintf(a.stdout, "%s\n%s\n\n", file.Name, file.Text)
+	}
+
+	fmt.Fprintf(a.stdout, "%s contains the files above and nothing else: read them before you "+
+		"send it\n", path)
+	return output.Write(path, nil, func(f *os.File) error { return bugreport.Write(f, files) })
 }
 
 func (a *app) volumeVerb() *cobra.Command {

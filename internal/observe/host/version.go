@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"runtime"
@@ -9,6 +10,9 @@ import (
 
 // released is the version of a module that was built from the tag of a release.
 var released = regexp.MustCompile(`^v(\d+\.\d+\.\d+)$`)
+
+// untagged is the version of a module that was built from a commit between two releases.
+var untagged = regexp.MustCompile(`-(?:0\.)?\d{14}-([0-9a-f]{12})$`)
 
 // VersionOf is that of the release that a version of the module is, or the next one's.
 func VersionOf(module string) string {
@@ -38,17 +42,18 @@ func OwnBuild() (version, commit string) {
 
 // VersionLine tells of this program what --version prints.
 func VersionLine() string {
-	line := fmt.Sprintf("statelab %s, %s %s/%s", OwnVersion(), runtime.Version(), runtime.GOOS,
-		runtime.GOARCH)
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				line += ", commit " + shortCommit(s.Value)
-			}
-		}
+	version, commit, cgo := Version, "", false
+	if build, ok := debug.ReadBuildInfo(); ok {
+		version, commit, cgo = describeBuild(build)
 	}
 
-	return line
+	with := "pure Go"
+	if cgo {
+		with = "cgo"
+	}
+
+	return fmt.Sprintf("statelab %s, %s %s/%s, %s, commit %s", version, runtime.Version(),
+		runtime.GOOS, runtime.GOARCH, with, cmp.Or(commit, "unknown"))
 }
 
 // describeBuild names the release that this program is, or follows, and the commit that it was
@@ -64,6 +69,10 @@ func describeBuild(build *debug.BuildInfo) (version, commit string, cgo bool) {
 		case s.Key == "vcs.modified" && s.Value == "true":
 			changed = "+dirty"
 		}
+	}
+
+	if of := untagged.FindStringSubmatch(build.Main.Version); of != nil && commit == "" {
+		commit = of[1]
 	}
 
 	if commit != "" {
