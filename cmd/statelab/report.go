@@ -29,7 +29,7 @@ import (
 func (a *app) reportVerb() *cobra.Command {
 	var out, picture, tables, tidy, markdown string
 	var listen experiment.Text
-	var force, serves, cite bool
+	var force, serves, cite, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report FOLDER...",
 		Short: "Explain results as text and an offline page; --serve: local pages",
@@ -39,6 +39,7 @@ func (a *app) reportVerb() *cobra.Command {
   statelab report MINE THEIRS --out both.html      (one picture, x = % of the database)
   statelab report S --picture curve.svg --csv tables.csv
   statelab report S --tidy figures.csv             (a row for each figure, for R or pandas)
+  statelab report S --json                         (the figures of all points, for scripts)
   statelab report S --cite --picture curve.svg --tidy figures.csv >> refs.bib   (BibTeX)
   statelab report S --markdown result.md           (for an issue or a wiki)
   statelab report --serve                          (local pages of all results below statelab-runs)
@@ -56,6 +57,8 @@ network.`,
 		"SVG for one column of a paper, and print its caption (the page's button saves PNG)")
 	cmd.Flags().BoolVar(&cite, "cite", false, "print BibTeX entries of the program and of the "+
 		"results, with version, commit and seed, in place of the report")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results of one folder with the "+
+		"figures of all points as JSON, as the command that measured does, and nothing else")
 	cmd.Flags().StringVar(&tidy, "tidy", "", "also write all figures as one table in long form "+
 		"into this CSV file: a row for each figure of each point, with all axes and settings")
 	cmd.Flags().BoolVar(&force, "force", false, "with --picture, --csv, --tidy or --markdown: "+
@@ -71,7 +74,7 @@ network.`,
 	return a.checked(cmd, func(m *mistakes, folders []string) error {
 		if serves {
 			m.Refuse(cmd.Flags(), "not with --serve", "out", "picture", "csv", "tidy", "markdown",
-				"cite", "force")
+				"cite", "json", "force")
 			return a.serve(m, folders, listen.Value())
 		}
 
@@ -82,6 +85,25 @@ network.`,
 
 		for _, folder := range folders {
 			m.Readable("", folder)
+		}
+
+		if asJSON {
+			m.Refuse(cmd.Flags(), "not with --json, which prints JSON only", "out", "picture",
+				"csv", "tidy", "markdown", "cite", "force")
+			if len(folders) > 1 {
+				m.Add("--json: name one folder")
+			}
+
+			if err := m.Err(); err != nil {
+				return err
+			}
+
+			r, err := kinds.Open(folders...)
+			if err != nil {
+				return err
+			}
+
+			return a.print(true, r)
 		}
 
 		if cite {

@@ -12,7 +12,7 @@ import (
 var released = regexp.MustCompile(`^v(\d+\.\d+\.\d+)$`)
 
 // untagged is the version of a module that was built from a commit between two releases.
-var untagged = regexp.MustCompile(`-(?:0\.)?\d{14}-([0-9a-f]{12})$`)
+var untagged = regexp.MustCompile(`[-.](?:0\.)?\d{14}-([0-9a-f]{12})$`)
 
 // VersionOf is that of the release that a version of the module is, or the next one's.
 func VersionOf(module string) string {
