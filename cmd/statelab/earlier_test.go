@@ -27,16 +27,20 @@ func TestEarlierNames(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			root := new(app).root()
+			root.InitDefaultVersionFlag()
+			root.InitDefaultHelpCmd()
+			root.InitDefaultCompletionCmd("completion", "bash")
 			for line := range strings.Lines(string(text)) {
 				if args := strings.Fields(line); len(args) > 0 {
-					checkEarlierName(t, args)
+					checkEarlierName(t, root, args)
 				}
 			}
 		})
 	}
 }
 
-func checkEarlierName(t *testing.T, args []string) {
+func checkEarlierName(t *testing.T, root *cobra.Command, args []string) {
 	t.Helper()
 	if note := names.RemovedNote(args); note != "" {
 		var out, errs bytes.Buffer
@@ -62,8 +66,6 @@ func checkEarlierName(t *testing.T, args []string) {
 		words = words[:1]
 	}
 
-	root := new(app).root()
-	root.InitDefaultVersionFlag()
 	cmd, rest, err := root.Find(words)
 	if err != nil || len(rest) > 0 {
 		t.Errorf("%q: no command %q, and no answer: %v", args, words, err)

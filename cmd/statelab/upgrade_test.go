@@ -2,6 +2,9 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,14 +15,24 @@ import (
 	"github.com/statelab/statelab/result"
 )
 
-// TestUpgradeFrom010 uses what version 0.1.0 wrote (testdata/0.1.0, whose README names the
-// commands): a database, an experiment file and the results of it, and a pack. The counts of its
-// own run are what today's must be on its database.
-func TestUpgradeFrom010(t *testing.T) {
+// TestUpgrade uses what earlier versions wrote (testdata/VERSION, whose README names the commands):
+// a database, an experiment file and the results of it, and a pack. The counts of their own run are
+// what today's must be on their database.
+func TestUpgrade(t *testing.T) {
 	t.Parallel()
+	for version, reads := range map[string]string{"0.1.0": "0.912", "0.2.0": "0.911"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			testUpgrade(t, filepath.Join("testdata", version), reads)
+		})
+	}
+}
+
+func testUpgrade(t *testing.T, written, reads string) {
+	t.Helper()
 	dir := t.TempDir()
-	unzip(t, "testdata/0.1.0/written.zip", dir)
-	pack, err := filepath.Abs("testdata/0.1.0/pack.zip")
+	unzip(t, filepath.Join(written, "written.zip"), dir)
+	pack, err := filepath.Abs(filepath.Join(written, "pack.zip"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,20 +71,21 @@ func TestUpgradeFrom010(t *testing.T) {
 	} {
 		in(args...)
 		if now := counts(name); !reflect.DeepEqual(now, before) {
-			t.Errorf("%s reads %v, 0.1.0 read %v", strings.Join(args, " "), now, before)
+			t.Errorf("%s reads %v, they read %v", strings.Join(args, " "), now, before)
 		}
 	}
 
-	// What 0.1.0 measured stands in the archive, and the machine that tests it now is another one.
+	// What they measured stands in the archive, and the machine that tests it now is another one.
 	const machine = "os,hardware-class,cpu,cores,host-memory,memory-limit,filesystem,device," +
 		"read-ahead"
+	simulated := map[string]string{"0.912": "3.8753", "0.911": "3.8737"}[reads] // as they did
 	for _, c := range []struct{ command, says string }{
-		{"report sweep", "0.912 block reads per Get"},
-		{"compare sweep ran --allow statelab," + machine, "the same block reads per Get: 0.912"},
+		{"report sweep", reads + " block reads per Get"},
+		{"compare sweep ran --allow statelab," + machine, "the same block reads per Get: " + reads},
 		{"inspect db", "3,457"},
-		{"simulate T --cache 26KiB", "3.8753"}, // as 0.1.0 did
-		{"trace --db db --gets 3k --warmup 2k --out T2", "access 3.86 blocks"},
-		{"simulate T2 --cache 26KiB", "3.8753"},
+		{"simulate T --cache 26KiB", simulated},
+		{"trace --db db --gets 3k --warmup 2k --out T2", " blocks"},
+		{"simulate T2 --cache 26KiB", simulated},
 		{"advise db --memory 4MiB --probe-seconds 0", "block reads"},
 		{"changeset verify set.slcs", "Sound"},
 		{"pack create sweep --out sweep.zip", "sweep.zip: 2 runs"},
@@ -82,6 +96,94 @@ func TestUpgradeFrom010(t *testing.T) {
 			t.Errorf("%s does not say %q:\n%s", c.command, c.says, text)
 		}
 	}
+
+	// What 0.2.0 could write, too.
+	for _, c := range []struct{ of, command, says string }{
+		{"replay", "report replay", "null"},
+		{"layouts", "report layouts", "flat-pebble"},
+		{"advice", "report advice", "With a cache of"},
+		{"prediction", "report prediction", "1.49 at 1.24 MiB"},
+		{"l.slal", "accesses verify l.slal", "1 block"},
+	} {
+		if _, err := os.Stat(filepath.Join(dir, c.of)); err != nil {
+			continue
+		}
+
+		if text := in(strings.Fields(c.command)...); !strings.Contains(text, c.says) {
+			t.Errorf("%s does not say %q:\n%s", c.command, c.says, text)
+		}
+	}
+}
+
+// TestFiguresOfEarlierIndexes: what 0.1.0 stored in sweep.json, replay.json and layouts.json is
+// what report --json prints of the same folder, under the same names but for those in
+// docs/stability.md.
+func TestFiguresOfEarlierIndexes(t *testing.T) {
+	const stored = "../../internal/explain/kinds/testdata/0.1.0"
+	// A figure that 0.1.0 stored as 0 because it was not measured is unavailable now; and it named
+	// the first of several repeats, whichever it showed.
+	for folder, file := range map[string]string{"sweep": "sweep.json", "imported": "sweep.json",
+		"replay": "replay.json", "layouts": "layouts.json", "read": "run.json"} {
+		text, err := os.ReadFile(filepath.Join(stored, folder, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		before := leaves(t, text)
+		now := leaves(t, []byte(must(t, "report", absolute(filepath.Join(stored, folder)),
+			"--json").stdout))
+		compared := 0
+		for name, value := range before {
+			if before, is := strings.CutSuffix(name, ".phase"); is {
+				name = before + ".regime"
+			}
+
+			name = strings.Replace(name, ".cache_bytes.", ".cache.", 1)
+			if value == "0" || strings.HasSuffix(name, ".run") {
+				continue
+			}
+
+			compared++
+			if now[name] != value {
+				t.Errorf("%s: %s is %q, was %q", folder, name, now[name], value)
+			}
+		}
+
+		if compared < 20 {
+			t.Errorf("%s: only %d members", folder, compared)
+		}
+	}
+}
+
+// leaves are the values of a JSON text that have no parts, by their path.
+func leaves(t *testing.T, text []byte) map[string]string {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		t.Fatalf("%v: %.200s", err, text)
+	}
+
+	found := map[string]string{}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, part := range v {
+				walk(path+"."+name, part)
+			}
+		case []any:
+			for i, part := range v {
+				walk(fmt.Sprintf("%s[%d]", path, i), part)
+			}
+		default:
+			found[path] = fmt.Sprint(v)
+		}
+	}
+
+	walk("", v)
+	return found
 }
 
 // unzip writes the files of an archive into dir.

@@ -29,8 +29,16 @@ func (in Input) points() []Point {
 	return doc.Flat(in.Sweeps, func(s *Sweep) []Point { return s.Points })
 }
 
-// JSON is what the first folder says, for a program.
-func (in Input) JSON() any { return in.Sweeps[0].Sweep }
+// JSON is what the first folder says, for a program: a sweep with the figures of its points, or a
+// run.
+func (in Input) JSON() any {
+	first := in.Sweeps[0]
+	if first.Schema == "" && len(first.Points) == 1 && first.Points[0].Run != nil {
+		return first.Points[0].Run
+	}
+
+	return first.Sweep
+}
 
 // Sweep is a sweep folder, or a run folder seen as a sweep of one point.
 type Sweep struct {
