@@ -299,8 +299,8 @@ var names = commandline.Names{
 			"statelab compare --fail-if",
 	},
 	RemovedFlags: map[string]map[string]string{"predict": {
-		"force": "predict --force was removed: predict --out makes a folder, which must be new, and " +
-			"report --picture FILE --force of that folder replaces a picture",
+		"force": "predict --force was removed: predict --out makes a folder, which must be new, " +
+			"and report --picture FILE --force of that folder replaces a picture",
 		"validate": "predict --validate was removed: statelab-studies validate LOGS does it (in " +
 			"statelab's source: go run ./cmd/statelab-studies validate LOGS)",
 	}},

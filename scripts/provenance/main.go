@@ -35,7 +35,7 @@ const (
 	payloadType   = "application/vnd.in-toto+json"
 	statementType = "https://in-toto.io/Statement/v1"
 	predicateType = "https://slsa.dev/provenance/v1"
-	source        = "git+https://github.com/statelab/statelab"
+	source        = "https://github.com/statelab/statelab"
 	buildType     = "https://github.com/statelab/statelab/blob/main/scripts/dist"
 )
 

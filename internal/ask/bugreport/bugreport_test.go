@@ -30,7 +30,8 @@ func TestNothingPrivate(t *testing.T) {
 
 	const key = "7a6f72626c61782d"
 	measured := result.Run{
-		Status: "failed", Error: "put key " + key + " at op 81204: open " + dir + "/000012.log: full",
+		Status:  "failed",
+		Error:   "put key " + key + " at op 81204: open " + dir + "/000012.log: full",
 		Command: []string{"statelab", "sweep", "--db", "zorblax-argument"},
 		Engine: result.Engine{Name: "pebble1", Version: "v1.1.5",
 			Options: map[string]string{"library": "/opt/zorblax/lib.so", "BlockSize": "4096"}},
@@ -45,13 +46,14 @@ func TestNothingPrivate(t *testing.T) {
 	files, err := Files(Source{
 		Dir: dir, Run: run,
 		Findings: []host.Finding{
-			{Name: "page cache", State: "open " + dir + "/.x: denied to Zorblax-User on zorblax-host"},
+			{Name: "page cache",
+				State: "open " + dir + "/.x: denied to Zorblax-User on zorblax-host"},
 			{Name: "loop devices", State: "mount=/mnt/zorblax,upperdir=/var/zorblax:/srv/zorblax"},
 			{Name: "root", State: "yes: set 128 in /sys/class/block/vda/queue, 3 reads/Get"},
 			{Name: "short", State: "yo@qx: total 12 of qxy"},
 		},
 		Installed: []runners.Installed{{Kind: "engine", Name: "rocksdb",
-			Missing: "/home/zorblax/bin/statelab-run-rocksdb is of another version"}},
+			Missing: "/srv/zorblax/bin/statelab-run-rocksdb is of another version"}},
 		Private: Private{Hosts: []string{"zorblax-host.example", "zorblax-host", "qx"},
 			Users: []string{"zorblax-user", "yo", "root", ""}, Folders: []string{home, ""}},
 	})
