@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/zip"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -139,7 +138,8 @@ func TestFiguresOfEarlierIndexes(t *testing.T) {
 			}
 
 			name = strings.Replace(name, ".cache_bytes.", ".cache.", 1)
-			if value == "0" || strings.HasSuffix(name, ".run") {
+			if value == "0" || strings.HasSuffix(name, ".run") ||
+				file == "sweep.json" && name == ".inflection.regime" { // each point has its own
 				continue
 			}
 
@@ -158,10 +158,8 @@ func TestFiguresOfEarlierIndexes(t *testing.T) {
 // leaves are the values of a JSON text that have no parts, by their path.
 func leaves(t *testing.T, text []byte) map[string]string {
 	t.Helper()
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
 	var v any
-	if err := decoder.Decode(&v); err != nil {
+	if err := json.Unmarshal(text, &v); err != nil {
 		t.Fatalf("%v: %.200s", err, text)
 	}
 
