@@ -49,7 +49,8 @@ func TestTheHarnessKnowsNoNames(t *testing.T) {
 	named := regexp.MustCompile(`(^|[^\w./-])(` + strings.Join(names, "|") +
 		`)($|[^\w./-]|[.]($|\W))`)
 	for _, path := range strings.Fields(string(text)) {
-		if strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") || mayName(path) {
+		if strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") ||
+			mayName(path) {
 			continue
 		}
 
