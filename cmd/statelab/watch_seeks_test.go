@@ -3,12 +3,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -64,27 +62,7 @@ func seeksSeen(
 	t *testing.T, command *exec.Cmd, engine, dir string, calls uint64, cacheBytes int64,
 ) (*result.Watch, map[string]int64) {
 	t.Helper()
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	out, err := command.StdoutPipe()
-	if err == nil {
-		err = command.Start()
-	}
-
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() { _ = command.Process.Kill() })
-	answer := bufio.NewReader(out)
-	if _, err := answer.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-
+	in, answer := started(t, command)
 	target, p := attach(t, command.Process.Pid, engine)
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()

@@ -207,11 +207,8 @@ func rocksSeen(
 		fmt.Sprint(cacheBytes)), dir, gets, cacheBytes)
 }
 
-// commandSeen is the same of any program that says when its library is loaded, waits for a line,
-// and ends with its input.
-func commandSeen(
-	t *testing.T, command *exec.Cmd, dir string, gets uint64, cacheBytes int64,
-) (*watch.Seen, map[string]int64) {
+// started starts a program that says a line when it can be watched, and then waits for one.
+func started(t *testing.T, command *exec.Cmd) (in io.WriteCloser, answer *bufio.Reader) {
 	t.Helper()
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
@@ -228,13 +225,23 @@ func commandSeen(
 		t.Fatal(err)
 	}
 
-	end := sync.OnceFunc(func() { _ = in.Close() }) // the program may have ended
 	t.Cleanup(func() { _ = command.Process.Kill() })
-	answer := bufio.NewReader(out)
-	if _, err := answer.ReadString('\n'); err != nil { // it has loaded the library
+	answer = bufio.NewReader(out)
+	if _, err := answer.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
 
+	return in, answer
+}
+
+// commandSeen is the same of any program that says when its library is loaded, waits for a line,
+// and ends with its input.
+func commandSeen(
+	t *testing.T, command *exec.Cmd, dir string, gets uint64, cacheBytes int64,
+) (*watch.Seen, map[string]int64) {
+	t.Helper()
+	in, answer := started(t, command)
+	end := sync.OnceFunc(func() { _ = in.Close() }) // the program may have ended
 	target, p := attach(t, command.Process.Pid, "rocksdb")
 	if _, err := in.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
