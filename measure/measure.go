@@ -57,8 +57,8 @@
 // The kernel counts CPU time, page faults, context switches, read calls, bytes that reached a
 // device and memory for a whole process, and other goroutines of your program add to them. Figures
 // that follow from these counters are therefore unavailable, and the run has the reason
-// (run.Figures.Reason of a figure; run.Reasons has all that could not be told, and why). Among them
-// are the block reads of engines that read through mmap ([engine.UsesPageCache]). There is no
+// (run.Figures.Reason of a figure; run.Reasons() has all that could not be told, and why). Among
+// them are the block reads of engines that read through mmap ([engine.UsesPageCache]). There is no
 // memory budget, since the kernel limits whole processes. Times are measured, but other goroutines
 // and the garbage collector of your program may lengthen them. A panic of the engine ends your
 // program.

@@ -19,6 +19,10 @@ func TestFigureOfAPaper(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	o := must(t, "report", sweep, "--out", at("page.html"), "--picture", at("figure.svg"),
 		"--tidy", at("figures.csv"))
+	if !strings.Contains(o.stderr, "warning: these block reads were not disk I/O") {
+		t.Errorf("the doubts about the results are not told: %s", o.stderr)
+	}
+
 	_, caption, printed := strings.Cut(o.stdout, "\ncaption: ")
 	if !printed || !strings.HasPrefix(caption, "Block reads per Get") {
 		t.Errorf("no caption: %s", o.stdout)

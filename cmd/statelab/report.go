@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/output"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/explain/iavlbench"
@@ -140,15 +141,12 @@ network.`,
 			return err
 		}
 
-		if tables == "" && tidy == "" && markdown == "" && picture == "" {
-			return nil
-		}
-
 		r, err := kinds.Open(folders...)
 		if err != nil {
 			return err
 		}
 
+		a.tellDoubts(r)
 		text := ""
 		if picture != "" {
 			if text, err = paper.Caption(r, folders...); err != nil {
@@ -181,6 +179,16 @@ network.`,
 
 		return nil
 	})
+}
+
+// tellDoubts tells the doubts about results, which a verb that measures told while it did.
+func (a *app) tellDoubts(r kinds.Report) {
+	p := a.progress()
+	for _, w := range r.Document().Warnings {
+		if w.Detail { // the text has the others
+			p.Warn(engine.Warning{Text: w.Text, Remedy: w.Remedy})
+		}
+	}
 }
 
 // explain prints what folders say and writes their page, into the first of them

@@ -64,9 +64,9 @@ type Change struct {
 // of every Store.
 //
 // open opens the database in the folder o.Dir or, if o.Create, makes one there: the folder exists
-// then, and no file of another database is in it. The store may keep any files there, none before
-// the first Sync, and need not lock them. If there is no database in the folder, the error wraps
-// fs.ErrNotExist.
+// then, and no file of another database is in it. The store may keep any files there, need have
+// none before the first Sync, and need not lock them. If there is no database in the folder, the
+// error wraps fs.ErrNotExist.
 func New(info engine.Info, open func(o engine.Options) (Store, error)) engine.Engine {
 	if info.Route == "" {
 		info.Route = "go module"

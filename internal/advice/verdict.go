@@ -139,8 +139,9 @@ func Judge(e Evidence) Verdict {
 	case reading < mostTime:
 		v.Bottleneck = Processor
 		v.Sentence = fmt.Sprintf("%s of the time in Gets passes in Gets whose blocks were all in "+
-			"the cache: the processor limits them, and a larger cache gains little.",
-			percent(1-reading))
+			"the cache: the processor limits them, and a larger cache saves at most %s of their "+
+			"time.",
+			percent(1-reading), percent(reading))
 	case filters:
 		v.Bottleneck = NoFilters
 		v.Sentence = fmt.Sprintf("Filters would save block reads of the Gets, which take %s, "+

@@ -58,7 +58,7 @@ func TestVerdicts(t *testing.T) {
 		{"a smaller one is none", evidence(0.7, 0.9, 0.5, small), DiskReads, 0, ""},
 		{"the processor", evidence(0.7, 0.1, 0.1, helps), Processor, 32, "90% of the time in " +
 			"Gets passes in Gets whose blocks were all in the cache: the processor limits them, " +
-			"and a larger cache gains little."},
+			"and a larger cache saves at most 10% of their time."},
 		{"too few", Evidence{Program: "geth", Gets: 20, Seconds: 10}, TooFewGets, 0,
 			"geth made 20 Gets in 10.0 s: too few to judge its database. Watch it for 9 min or " +
 				"longer."},

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -148,9 +149,20 @@ func thisMachine(dir string) machine {
 	return m
 }
 
-// anonymous leaves out what a cluster calls its nodes, classes and jobs.
+// anonymous leaves out what a cluster calls its nodes, classes and jobs, and the folders among the
+// options of a mount, such as those of an overlay.
 func anonymous(h result.Host) result.Host {
 	h.Node, h.Class, h.Job = "", "", ""
+	options := strings.Split(h.Mount, ",")
+	for i, option := range options {
+		if name, value, given := strings.Cut(option, "="); given && value != "" {
+			if _, err := strconv.ParseFloat(value, 64); err != nil {
+				options[i] = name
+			}
+		}
+	}
+
+	h.Mount = strings.Join(options, ",")
 	return h
 }
 
@@ -196,6 +208,12 @@ type run struct {
 
 // resultsOf reads a folder. What cannot be read is told: it may be what the report is about.
 func resultsOf(dir string) (found results, err error) {
+	if _, err := os.Stat(filepath.Join(dir, result.WatchFile)); err == nil {
+		return found, engine.Fail(engine.CodeUsage, "%s holds what statelab watch saw, and only "+
+			"results of measuring can be packed", dir).WithRemedy("read " + result.WatchFile +
+			" there, which has the command line of the process, and send of it what you like")
+	}
+
 	for _, name := range []string{result.SweepFile, result.ReplayFile, result.LayoutsFile} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {

@@ -39,6 +39,7 @@ func TestNothingPrivate(t *testing.T) {
 		Database: result.Database{Dir: dir, Bytes: 1 << 20},
 		Warnings: []engine.Warning{{Code: "not_warm", Text: "key 0x" + key + " of " + home}},
 	}
+	measured.Host.Mount = "rw,stripe=64,lowerdir=zorblax/low"
 	if err := result.WriteRun(run, &measured); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestNothingPrivate(t *testing.T) {
 
 	for _, public := range []string{`"STATELAB_CLASS"`, "/sys/class/block/vda/queue", "3 reads/Get",
 		"total 12 of qxy", "not_warm", `"BlockSize": "4096"`, "at op 81204", `"root"`, "v1.1.5",
-		`"go": "go1.`, `"kernel"`} {
+		`"go": "go1.`, `"kernel"`, `"rw,stripe=64,lowerdir"`} {
 		if !strings.Contains(all, public) {
 			t.Errorf("%q is not in the report:\n%s", public, all)
 		}
@@ -87,6 +88,15 @@ func TestDamagedResultsAreReported(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Files(Source{Dir: dir, Run: dir}); engine.CodeOf(err) != engine.CodeNoResult {
 		t.Errorf("a folder without results: %v", err)
+	}
+
+	watched := t.TempDir()
+	if err := os.WriteFile(filepath.Join(watched, result.WatchFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := Files(Source{Dir: dir, Run: watched}); engine.CodeOf(err) != engine.CodeUsage {
+		t.Errorf("a watch, which has command lines: %v", err)
 	}
 
 	if err := os.WriteFile(filepath.Join(dir, result.SweepFile), []byte("{"), 0o600); err != nil {

@@ -60,10 +60,11 @@ func Possible() host.Finding {
 	}
 
 	if wrong := failure.From(possible()); wrong != nil {
-		f.State = "other processes cannot be watched: " + wrong.Error()
+		f.State = "no: other processes cannot be watched. "
 		if wrong.Remedy != "" {
-			f.State += " (" + wrong.Remedy + ")"
+			f.State += wrong.Remedy + ": "
 		}
+		f.State += wrong.Error()
 	}
 
 	return f

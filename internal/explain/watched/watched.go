@@ -224,8 +224,9 @@ func (w Watched) readWait() figure.Value {
 
 // change says how the process gets the cache that is worth having.
 func (w Watched) change(v advice.Verdict) string {
-	if v.Larger == nil {
-		return ""
+	switch {
+	case v.Larger == nil, v.Bottleneck == advice.Processor, v.Bottleneck == advice.NotGets:
+		return "" // it is not worth a restart
 	}
 
 	p, client := w.Process, clients.Named(w.Process.Client)
@@ -245,7 +246,7 @@ const sameGets = 0.02
 // others are a larger cache that was simulated, the one that the verdict names or else the next,
 // and the next smaller one, beside what the present one read of the same Gets.
 func (w Watched) others(v advice.Verdict) string {
-	if w.Simulated == nil || len(w.WhatIf) == 0 {
+	if w.Simulated == nil || len(w.WhatIf) == 0 || v.Bottleneck == advice.TooFewGets {
 		return ""
 	}
 
@@ -274,7 +275,7 @@ func (w Watched) others(v advice.Verdict) string {
 
 	text := fmt.Sprintf("In the second half of the Gets it was %s", doc.PerGet(seen))
 	if w.Simulated.SeenBefore > seen {
-		text += ", since the cache was still filling"
+		text += ", as the cache was fuller or other keys were asked for"
 	}
 
 	return text + "; with " + sizes + "."
@@ -330,10 +331,12 @@ func trust(s result.WatchSimulated) string {
 	off := misfit(s)
 	const fewReads = 0.01 // a Get: shares of less say nothing
 	if s.Seen < fewReads {
-		return fmt.Sprintf("Other sizes are known within %s block reads per Get at best.",
+		return fmt.Sprintf("For these Gets, other sizes are known within %s block reads per Get "+
+			"at best; other Gets read more or less.",
 			doc.PerGet(max(off, figure.BlockReadsPerGet.Least)))
 	}
-	return fmt.Sprintf("Other sizes are known within %.0f%% at best.",
+	return fmt.Sprintf("For these Gets, other sizes are known within %.0f%% at best; other Gets "+
+		"read more or less.",
 		math.Ceil(max(1, 100*off/s.Seen)))
 }
 
