@@ -28,6 +28,11 @@ func TestFigureOfAPaper(t *testing.T) {
 		t.Errorf("no caption: %s", o.stdout)
 	}
 
+	caption, latex, printed := strings.Cut(caption, "\nin LaTeX: ")
+	if !printed || strings.Contains(strings.ReplaceAll(latex, `\%`, ""), "%") {
+		t.Errorf("no caption for LaTeX: %s", latex)
+	}
+
 	for file, want := range map[string]string{
 		"figure.svg":  strings.TrimSpace(caption) + "</desc>",
 		"figures.csv": "block_reads_per_get",

@@ -174,7 +174,8 @@ network.`,
 		}
 
 		if picture != "" {
-			fmt.Fprintf(caption, "picture: %s\ncaption: %s\n", picture, text)
+			fmt.Fprintf(caption, "picture: %s\ncaption: %s\nin LaTeX: %s\n", picture, text,
+				paper.LaTeX(text))
 		}
 
 		return nil

@@ -414,6 +414,13 @@ func TestSweepSimulatesFurtherCaches(t *testing.T) {
 
 	simulated := []result.PredictedPoint{s.Simulated[0], s.Predicted[0], s.Simulated[1]}
 
+	tidy := filepath.Join(dir, "tidy.csv")
+	must(t, "report", out, "--tidy", tidy)
+	rows, err := os.ReadFile(tidy)
+	if n := strings.Count(string(rows), "predicted_block_reads_per_get"); err != nil || n != 2 {
+		t.Errorf("%d rows of simulated caches, want 2 (%v)", n, err)
+	}
+
 	beside := filepath.Join(dir, "M")
 	must(t, with(beside, "--cache", "0.7%,1.6%,4%")...)
 	for i, p := range readSweep(t, beside).Points {

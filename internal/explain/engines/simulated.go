@@ -67,8 +67,14 @@ func (c curve) simulatedSentence() string {
 	}
 
 	if worst, at := worstOf(rows); at != nil {
-		text += fmt.Sprintf(". Where the cache was measured as well, the simulation is within %s",
-			doc.Percent(worst))
+		const least = 0.01 // percent
+		text += ". Where the cache was measured as well, the simulation "
+		if worst < least {
+			text += "equals that"
+		} else {
+			text += "is within " + doc.Percent(worst)
+		}
+
 		text += fmt.Sprintf(" (%s: %s measured, %s simulated)", doc.ShortBytes(at.CacheBytes),
 			thousandths(*at.measured), thousandths(at.BlockReadsPerGet))
 	}

@@ -99,3 +99,6 @@ var specials = strings.NewReplacer(
 )
 
 func escapeTeX(text string) string { return specials.Replace(text) }
+
+// LaTeX is a caption as LaTeX prints it.
+func LaTeX(caption string) string { return escapeTeX(caption) }

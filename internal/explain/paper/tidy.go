@@ -124,6 +124,37 @@ func tidy(dir string) (rows []row, err error) {
 		rows = append(rows, of...)
 	}
 
+	if kind.File != result.SweepFile {
+		return rows, nil
+	}
+
+	of, err := simulated(dir)
+
+	return append(rows, of...), err
+}
+
+// simulated are the rows of caches of a sweep that were not measured.
+func simulated(dir string) (rows []row, err error) {
+	sweep, err := result.ReadSweep(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	reads, hits := figure.BlockReadsPerGet.Predicted(), figure.HitRate
+	for _, p := range sweep.Simulated {
+		bytes := strconv.FormatInt(p.CacheBytes, 10)
+		common := row{"status": "simulated", axisPrefix + "cache": bytes, "cache.effective": bytes}
+		add := func(f figure.Figure, part string, value float64) {
+			r := maps.Clone(common)
+			r["figure"], r["part"], r["unit"] = f.Key, part, string(f.Unit)
+			r["value"] = full(value)
+			rows = append(rows, r)
+		}
+
+		add(reads, "", p.BlockReadsPerGet)
+		add(hits, "all", p.HitRate["all"])
+	}
+
 	return rows, nil
 }
 

@@ -85,14 +85,15 @@ func sample(f Field) string {
 	}
 
 	special := map[string]string{
-		"on":          "slurm:a b",
-		"warmup":      "0.3%",
-		"key-hash":    "keccak256",
-		"value-model": "table32",
-		"age":         "steady",
-		"batch-order": "sorted",
-		"page-cache":  "cold",
-		"scheme":      "hash",
+		"on":            "slurm:a b",
+		"warmup":        "0.3%",
+		"key-hash":      "keccak256",
+		"value-model":   "table32",
+		"load-workload": "fillsorted",
+		"age":           "steady",
+		"batch-order":   "sorted",
+		"page-cache":    "cold",
+		"scheme":        "hash",
 	}
 
 	if f.Flag == "workload" {
