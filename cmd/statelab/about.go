@@ -20,9 +20,9 @@ func (a *app) doctorVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what distorts measurements on this machine, and how to fix it",
-		Long: `Doctor looks at processors, memory, the page cache and the disk under a folder for
-what makes times vary. It also says whether statelab watch can attach to processes
-here and, if not, why. statelab disk measures the disk's own limit, and statelab
+		Long: `Doctor lists what this machine allows and what makes its times vary: processors,
+memory, the page cache, the disk under a folder. It also says whether statelab watch
+can attach to processes here and, if not, why. statelab disk measures the disk's own limit, and statelab
 advise says whether that limits your node.
 
   statelab doctor --db /var/lib/geth

@@ -24,8 +24,9 @@ func (a *app) layoutsVerb() *cobra.Command {
 	return a.measuringVerb(experiment.Layouts, &cobra.Command{
 		Use:   "layouts --accounts LIST --memory SIZE --out L",
 		Short: "Compare layouts of Ethereum's state: reads and time of a lookup",
-		Long: `Layouts builds the same accounts in each layout, changes them block by block and
-looks them up, in processes of their own, and compares roots.
+		Long: `Layouts compares ways to store Ethereum's accounts and slots. It builds the same
+accounts in each, changes them block by block and looks them up, in processes of
+their own, and compares roots.
 
   statelab layouts --accounts 10k,100k,1M --memory 64MiB --out L
   statelab layouts --layout geth-path,flat-pebble --repeats 3 --out L

@@ -57,10 +57,11 @@ func (a *app) predictVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "predict --levels LOG | --db DIR | --keys N",
 		Short: "Predict what a Get costs, also on a database that was never built",
-		Long: `Predict draws random block accesses from a table of levels (files, blocks and
-bytes of each level) and replays them through a model of Pebble's cache, for as
-many Gets as a run would make. If the database is on this machine (--db), it
-takes the real accesses of those Gets instead.
+		Long: `Predict tells the block reads of a Get by cache size, also for a database that
+cannot be built. It draws random block accesses from a table of levels (files,
+blocks and bytes of each level) and replays them through a model of the engine's
+cache, for as many Gets as a run would make. If the database is on this machine
+(--db), it takes the real accesses of those Gets instead.
 
   statelab predict --db D --cache 0.1%,0.5%,1%
   statelab predict --levels Properties_2B.log --cores 32 --gets 10M \

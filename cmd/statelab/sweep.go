@@ -32,10 +32,10 @@ reads, device reads and time. Without --db it makes the databases it needs insid
 that folder.
 
   statelab sweep --db D --cache 0.1%,0.2%,0.5%,1%,2%,3% --threads 8 --out S
+  statelab sweep --db D --cache 1% --simulate 0.1%,0.2%,0.5%,2%,3% --out S
   statelab sweep --db CHAINDATA --use-existing --cache 2GiB --page-cache direct
   statelab sweep --db D --rate 20k --threads 64    (open loop: response times)
   statelab sweep --keys 2M --engine pebble2,goleveldb --memory 128MiB --out S
-  statelab sweep --db D --cache 1% --set MemTableSize=4MiB,64MiB --out S
   statelab sweep --resume --out S                  (after Ctrl-C, a kill, a reboot)`,
 	})
 }

@@ -41,9 +41,9 @@ func (a *app) traceVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace --db DIR --out FILE",
 		Short: "Compute the block accesses of Gets, without making the Gets",
-		Long: `Trace reads the filters and indexes of a database and writes the exact
-sequence of block accesses that sweep would cause with the same flags. The accesses
-do not depend on the cache, so one trace serves for all cache sizes.
+		Long: `Trace writes the block accesses of Gets, from which simulate tells the block reads
+at every cache size. It reads the filters and indexes of a database, and makes no Get:
+the accesses are those that sweep would cause with the same flags.
 
   statelab trace --db D --gets 500k --warmup 100k --out T
   statelab trace --run R --out T                   (the key stream of a measured run)

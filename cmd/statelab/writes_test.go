@@ -47,7 +47,7 @@ var writers = map[string]writer{
 		"--fail-if block_reads_per_get>0 --out NEW", []string{"--out"}},
 	"disk": {"disk TREE --seconds 0.05 --repeats 1 --in-flight 1 --fio none --out NEW",
 		[]string{"--out"}},
-	"doctor":  {"doctor --db TREE --run RUN --report NEW.zip", []string{"--report"}},
+	"doctor":  {"doctor --db DB --run RUN --report NEW.zip", []string{"--report"}},
 	"engines": {},
 	"help":    {},
 	"import":  {"import LOGS --out NEW", []string{"--out"}},
