@@ -31,7 +31,6 @@ their own, and compares roots.
   statelab layouts --accounts 10k,100k,1M --memory 64MiB --out L
   statelab layouts --layout geth-path,flat-pebble --repeats 3 --out L
   statelab layouts --accounts 10k,100k --predict-accounts 50M --predict-memory 4GiB --out L
-      (which layout for my size and memory?)
   statelab layouts --accesses list.slal --accounts 1M --out L  (real blocks)
   statelab layouts --db MOUNT ...      (a statelab volume: exact device reads)
   statelab layouts --resume --out L    (after Ctrl-C, a kill, a reboot)
