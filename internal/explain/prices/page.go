@@ -265,9 +265,8 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 					gasRounded(r.QueuedGas.High), verdict(r, p.Proposed))
 			})
 
-			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s, on the disk %s (%s us for a "+
-				"read, %s in flight): %s.", name, gasText(p.Proposed), conditions(alike[0]), h.Name,
-				doc.Number(h.Points[0].MeanNanos/1e3), unit.Plural(gas.Useful(h).InFlight, "read"),
+			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s, on %s: %s.", name,
+				gasText(p.Proposed), conditions(alike[0]), diskText(h),
 				strings.Join(prices, "; ")))
 			widest := slices.MaxFunc(alike, func(a, b row) int {
 				return cmp.Compare(half(a), half(b))
@@ -277,6 +276,16 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 	}
 
 	return out
+}
+
+// diskText is the disk that prices are of.
+func diskText(h result.Hardware) string {
+	read := doc.Number(h.Points[0].MeanNanos / 1e3)
+	if gas.IsGiven(h) {
+		return fmt.Sprintf("a disk of %s us per read, 1 in flight", read)
+	}
+	return fmt.Sprintf("the disk %s (%s us for a read, %s in flight)", h.Name, read,
+		unit.Plural(gas.Useful(h).InFlight, "read"))
 }
 
 // quotable is the half-width of a band, as a share of its price, up to which it needs no advice.

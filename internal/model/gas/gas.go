@@ -10,7 +10,9 @@ package gas
 import (
 	"fmt"
 	"math"
+	"time"
 
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/result"
 )
 
@@ -215,6 +217,28 @@ func Useful(h result.Hardware) result.DiskPoint {
 
 	return h.Points[len(h.Points)-1]
 }
+
+// givenLatency is the source of a disk that nothing measured.
+const givenLatency = "given latency"
+
+// GivenLatency is a disk of which only the time of one read with one in flight is known.
+func GivenLatency(name string, read time.Duration) result.Hardware {
+	rate := float64(time.Second) / float64(read)
+	return result.Hardware{
+		Schema: schema.Hardware,
+		Name:   name,
+		Source: givenLatency,
+		Points: []result.DiskPoint{{
+			InFlight:       1,
+			ReadsPerSecond: rate,
+			MeanNanos:      float64(read),
+			Spread:         result.Range{Low: rate, High: rate},
+		}},
+	}
+}
+
+// IsGiven tells whether a disk is one of GivenLatency.
+func IsGiven(h result.Hardware) bool { return h.Source == givenLatency }
 
 // Formula is what Fill computes, in words.
 func Formula(gasPerSecond float64) []string {

@@ -399,8 +399,8 @@ func (s *PriceConfig) fields(e *Experiment) []Field {
 			setting.Axis(&s.AtMemory, setting.Size("memory", 1, "16GiB, 500MB")), "",
 			"with --at: memory for the state, such as 16GiB; warm lookups are predicted as well"},
 		{"price.hardware", "hardware", setting.Axis(&s.Hardware, setting.Text), "here",
-			"disks: here (a probe of this one), a folder of statelab disk --out, a profile " +
-				"(docs/prices.md), or fio's JSON output"},
+			"disks: here (a probe of this one), the time of one read (100us), a folder of " +
+				"statelab disk --out, a profile (docs/prices.md), or fio's JSON output"},
 		{"price.gas_per_second", "gas-per-second",
 			setting.One(&s.GasPerSecond, setting.Count(1, "100M")), "100M",
 			"gas that one second of execution is worth"},

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -1033,6 +1035,10 @@ func HardwareOf(path string, m *setting.Mistakes) *result.Hardware {
 		return nil
 	}
 
+	if _, err := os.Stat(path); err != nil && isTime(path) {
+		return stated(path, m)
+	}
+
 	h, err := result.ReadHardware(path)
 	if err != nil {
 		m.Unread("hardware", "", "%v", err)
@@ -1040,4 +1046,24 @@ func HardwareOf(path string, m *setting.Mistakes) *result.Hardware {
 	}
 
 	return h
+}
+
+// isTime tells whether a text begins as a duration does, and names no file below a folder.
+func isTime(text string) bool {
+	return strings.TrimLeft(text, "+-.0123456789") != text && !strings.ContainsAny(text, "/\\") &&
+		!strings.HasSuffix(text, ".json")
+}
+
+// stated is a disk of which only the latency is known: that of one read with one in flight.
+func stated(text string, m *setting.Mistakes) *result.Hardware {
+	const longest = 24 * time.Hour
+	each, err := time.ParseDuration(text)
+	if err != nil || each <= 0 || each > longest {
+		m.At("hardware", text, "there is no such file, and it is not the time of one read, from "+
+			"1ns to 24h with its unit (example: %s)", m.Name("hardware", "100us"))
+		return nil
+	}
+
+	h := gas.GivenLatency(text, each)
+	return &h
 }

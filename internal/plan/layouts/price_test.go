@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/testring"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/result"
@@ -438,5 +440,45 @@ func TestSpreadSlotsAndMemory(t *testing.T) {
 		if !(at(0) > at(64) && at(64) > at(512) && at(512) > at(64<<10) && at(64<<10) < .01) {
 			t.Errorf("spread %d: %v; %v", spread, seen, warnings)
 		}
+	}
+}
+
+// TestTheTimeOfAReadIsADisk: a duration is a disk of one point, and what is no duration and no file
+// is refused with the way out. A file of that name stays a file.
+func TestTheTimeOfAReadIsADisk(t *testing.T) {
+	for _, text := range []string{"100us", ".1ms", "100000ns"} {
+		var m setting.Mistakes
+		h := HardwareOf(text, &m)
+		if err := m.Err(); err != nil || h == nil || h.Name != text || !gas.IsGiven(*h) ||
+			len(h.Points) != 1 || h.Points[0].InFlight != 1 || h.Points[0].MeanNanos != 1e5 ||
+			math.Abs(h.Points[0].ReadsPerSecond-1e4) > 1e-6 {
+			t.Errorf("%s: %+v, %v", text, h, err)
+		}
+	}
+
+	for _, text := range []string{"100", "0us", "-5us", "100usec", "25h", "1e3us"} {
+		var m setting.Mistakes
+		if h := HardwareOf(text, &m); h != nil || m.Err() == nil ||
+			!strings.Contains(m.Err().Error(), "--hardware 100us") ||
+			engine.CodeOf(m.Err()) != engine.CodeUsage {
+			t.Errorf("%s: %+v, %v", text, h, m.Err())
+		}
+	}
+
+	var m setting.Mistakes
+	if HardwareOf("100us.json", &m); m.Err() == nil ||
+		strings.Contains(m.Err().Error(), "time of one read") {
+		t.Errorf("a missing file: %v", m.Err())
+	}
+
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("1ms", []byte(`{"schema": "statelab.hardware/1", "points":
+[{"in_flight": 1, "reads_per_second": 500, "mean_ns": 2e6}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
+	if h := HardwareOf("1ms", new(setting.Mistakes)); h == nil || h.Points[0].MeanNanos != 2e6 {
+		t.Errorf("a file named as a time: %+v", h)
 	}
 }
