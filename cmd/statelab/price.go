@@ -45,7 +45,7 @@ func (a *app) price(f *flags, m *mistakes) error {
 			return err
 		}
 
-		if text := a.ahead(f, pricing); text != "" {
+		for _, text := range a.ahead(f, pricing) {
 			fmt.Fprintln(a.stdout, text)
 		}
 
@@ -70,7 +70,7 @@ func (a *app) price(f *flags, m *mistakes) error {
 		return err
 	}
 
-	if text := a.ahead(f, pricing); text != "" {
+	for _, text := range a.ahead(f, pricing) {
 		p.Printf("%s", text)
 	}
 
@@ -101,16 +101,22 @@ func (a *app) price(f *flags, m *mistakes) error {
 	return a.finish(f, p, d, err)
 }
 
-// ahead says what predicting takes, which comes after the builds; "" if nothing is predicted.
-func (a *app) ahead(f *flags, pricing layouts.Pricing) string {
-	of := layouts.StatesOf(f.Experiment).Layout.All()
+// ahead says what is predicted after the builds, and what is not; nothing if nothing is asked for.
+func (a *app) ahead(f *flags, pricing layouts.Pricing) []string {
+	if len(pricing.Layouts) > 0 { // of --from
+		return pricing.AheadTexts(pricing.Measured())
+	}
+
+	s := experiment.SubjectAs[*experiment.PriceConfig](f.Experiment)
+	of := s.Layout.All()
 	if slices.Contains(of, layouts.Every) {
 		of = slices.DeleteFunc(a.tables.Layouts.Names(), func(name string) bool {
 			_, err := a.tables.Layouts.Find(name)
 			return err != nil // it is left out
 		})
 	}
-	return pricing.AheadText(max(1, len(of)), int(f.Repeats.Value()))
+
+	return pricing.AheadTexts(of, len(s.Accounts.All())*len(s.ContractSlots.All()))
 }
 
 // dryPrice estimates the states of every build.

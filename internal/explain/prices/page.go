@@ -239,6 +239,12 @@ func (in Input) answers() (out []string) {
 		out = in.answersOf(asked, gas.ColdAccount, gas.ColdStorage)
 	}
 
+	for _, w := range in.Warnings {
+		if w.Code == gas.MemoryNotPredicted {
+			out = append(out, w.Text+".")
+		}
+	}
+
 	out = append(out, in.answersOf(in.main(), gas.ColdAccount, gas.ColdStorage)...)
 	return append(out, in.answersOf(in.aged(), gas.RecurringAccount, gas.RecurringStorage)...)
 }
@@ -256,17 +262,28 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 
 			h, _, _ := in.shown()
 			p, _ := in.parameter(name)
+			some := slices.ContainsFunc(alike, in.isOfOneBuild)
+			all := !slices.ContainsFunc(alike, func(r row) bool { return !in.isOfOneBuild(r) })
+			of := conditions(alike[0])
+			if all {
+				of += ", of one build"
+			}
+
 			prices := doc.Each(alike, func(r row) string {
 				if !r.IsPriced() {
 					return r.Layout + " has no price, since the CPU time was not measured"
 				}
-				return fmt.Sprintf("%s %s gas, 95 %% %s to %s, %s", r.Layout,
+				name := r.Layout
+				if some && !all && in.isOfOneBuild(r) {
+					name += " (of one build)"
+				}
+				return fmt.Sprintf("%s %s gas, 95 %% %s to %s, %s", name,
 					gasRounded(r.QueuedGas.Value), gasRounded(r.QueuedGas.Low),
-					gasRounded(r.QueuedGas.High), verdict(r, p.Proposed))
+					gasRounded(r.QueuedGas.High), in.verdict(r, p.Proposed))
 			})
 
 			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s, on %s: %s.", name,
-				gasText(p.Proposed), conditions(alike[0]), diskText(h),
+				gasText(p.Proposed), of, diskText(h),
 				strings.Join(prices, "; ")))
 			widest := slices.MaxFunc(alike, func(a, b row) int {
 				return cmp.Compare(half(a), half(b))
@@ -276,6 +293,18 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 	}
 
 	return out
+}
+
+// isOfOneBuild tells whether a price rests on one build of each size, by the largest that was built.
+func (in Input) isOfOneBuild(r row) bool {
+	pooled := false
+	for _, of := range in.Rows {
+		if !of.Predicted && of.Layout == r.Layout && of.Parameter == r.Parameter &&
+			of.Absent == r.Absent && gas.IsPooled(of) {
+			pooled = true
+		}
+	}
+	return !pooled
 }
 
 // diskText is the disk that prices are of.
@@ -360,8 +389,13 @@ func (in Input) distance(r row, off float64) string {
 }
 
 // verdict says on which side of a price the band of a row lies.
-func verdict(r row, price float64) string {
+func (in Input) verdict(r row, price float64) string {
+	h, _, _ := in.shown()
 	switch {
+	case r.QueuedGas.Low > price && in.busy() &&
+		gas.ReadsAlone(r, h, in.GasPerSecond).Low <= price:
+		return "above it only by a CPU time that was measured while other processes used the " +
+			"processors"
 	case r.QueuedGas.Low > price:
 		return "above it"
 	case r.AloneGas.High <= price:
@@ -461,14 +495,22 @@ func (in Input) safety() (out []string) {
 
 		text := fmt.Sprintf("%s of %s at %s gas (%s us), %s: ", r.Parameter, r.Layout,
 			gasText(p.Proposed), doc.Number(p.Proposed/in.GasPerSecond*1e6), conditions(r))
+		reads := gas.ReadsAlone(r, h, in.GasPerSecond)
+		tooMany := text + fmt.Sprintf("no: the reads alone cost %s gas, whatever the CPU time.",
+			gasRounded(reads.Value))
 		if !r.IsPriced() {
-			out = append(out, text+"not known. Its CPU time is missing: "+r.CPUNanos.Reason()+".")
+			if reads.Low <= p.Proposed {
+				tooMany = text + "not known. Its CPU time is missing: " + r.CPUNanos.Reason() + "."
+			}
+			out = append(out, tooMany)
 			continue
 		}
 
 		cpu := doc.Number(r.CPUNanos.OrZero() / 1e3)
 		s := gas.SafeAt(r, h, p.Proposed, in.GasPerSecond)
 		switch {
+		case s.Never && in.busy() && reads.Low > p.Proposed:
+			text = tooMany
 		case s.Already:
 			text += "safe with one access after another."
 		case s.Never && in.busy():

@@ -30,6 +30,10 @@ const (
 	ListKey      = "ACCESS_LIST_KEY"
 )
 
+// MemoryNotPredicted is the code of a warning that accesses are predicted with nothing cached, but
+// not with a memory that was asked for.
+const MemoryNotPredicted = "memory_not_predicted"
+
 // Aged are accesses of one age of an access list, the caches as the blocks before have left them.
 type Aged struct {
 	result.PriceParameter
@@ -301,6 +305,16 @@ func Fill(r *result.PriceRow, h result.Hardware, gasPerSecond float64) {
 	r.Binds = CPU
 	if r.QueuedNanos.Value > 2*cpu {
 		r.Binds = Device
+	}
+}
+
+// ReadsAlone is the part of a price at depth that its reads on a disk are, in gas.
+func ReadsAlone(r result.PriceRow, h result.Hardware, gasPerSecond float64) result.Estimate {
+	at := Useful(h)
+	return result.Estimate{
+		Value: r.Reads.Value * gasPerSecond / at.ReadsPerSecond,
+		Low:   r.Reads.Low * gasPerSecond / at.Spread.High,
+		High:  r.Reads.High * gasPerSecond / at.Spread.Low,
 	}
 }
 

@@ -384,20 +384,21 @@ func (s *PriceConfig) fields(e *Experiment) []Field {
 		setting.Axis(&s.ContractSlots, setting.Count(1, "10k")), "10k", contractAbout}
 	return slices.Concat([]Field{e.where()}, s.states(e, "0%", "0", contract), []Field{
 		{"price.from", "from", setting.Axis(&s.From, setting.Text), "",
-			"price the results of these folders of statelab layouts --contract-slots, instead of " +
-				"building states"},
+			"price the results of these folders of statelab layouts --contract-slots, all or those " +
+				"of --layout, instead of building states"},
 		{"price.at", "at", setting.Axis(&s.At, setting.Count(1, "300M")), "1M,300M",
 			"numbers of accounts to price; sizes that were not built are predicted"},
 		{"price.contract_at", "contract-at", setting.Axis(&s.ContractAt, setting.Count(1, "100M")),
-			"10k,100M",
+			"",
 			"with --at: slots of the large contract at each of those sizes; 100M slots are about " +
-				"10 GB"},
+				"10 GB (default: 10k,100M without --slots-at)"},
 		{"price.slots_at", "slots-at", setting.Axis(&s.SlotsAt, setting.Count(1, "3G")), "",
 			"with --at: slots of all contracts together, whose sizes are divided as on the main " +
 				"network"},
 		{"price.at_memory", "at-memory",
 			setting.Axis(&s.AtMemory, setting.Size("memory", 1, "16GiB, 500MB")), "",
-			"with --at: memory for the state, such as 16GiB; warm lookups are predicted as well"},
+			"with --at: memory for the state, such as 16GiB; warm lookups are predicted as well, " +
+				"those of slots for flat-pebble, flat-mdbx and geth-flat only"},
 		{"price.hardware", "hardware", setting.Axis(&s.Hardware, setting.Text), "here",
 			"disks: here (a probe of this one), the time of one read (100us), a folder of " +
 				"statelab disk --out, a profile (docs/prices.md), or fio's JSON output"},

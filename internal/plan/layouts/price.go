@@ -57,9 +57,10 @@ type access = result.PriceRow
 func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 	built := p.built()
 	all := slices.Clone(built)
+	var unknown []unheld
 	for _, size := range p.Ahead {
-		predicted, unused := p.predicted(built, size)
-		all = append(all, predicted...)
+		predicted, unused, unheld := p.predicted(built, size)
+		all, unknown = append(all, predicted...), append(unknown, unheld...)
 		for _, w := range unused {
 			if !slices.Contains(warnings, w) { // each size says the same
 				warnings = append(warnings, w)
@@ -67,7 +68,7 @@ func (p Pricing) Rows() (rows []result.PriceRow, warnings []engine.Warning) {
 		}
 	}
 
-	return gas.Rows(all, p.Hardware, p.GasPerSecond), warnings
+	return gas.Rows(all, p.Hardware, p.GasPerSecond), append(warnings, unheldWarnings(unknown)...)
 }
 
 // built are the accesses of all that was built.
@@ -396,7 +397,9 @@ func readsOf(look *result.Lookups) (e result.Estimate, unit string) {
 
 // predicted are the accesses of every layout at a size that was not built, with nothing
 // cached and with memory, and why others are not.
-func (p Pricing) predicted(built []access, size Size) (all []access, unused []engine.Warning) {
+func (p Pricing) predicted(
+	built []access, size Size,
+) (all []access, unused []engine.Warning, unknown []unheld) {
 	for _, name := range layoutsOf(built) {
 		var cold []access
 		for _, k := range pricedKinds() {
@@ -419,19 +422,67 @@ func (p Pricing) predicted(built []access, size Size) (all []access, unused []en
 
 		all = append(all, cold...)
 		for _, bytes := range p.AheadMemory {
-			warm, unknown := p.withMemory(built, cold, name, size, bytes)
-			all, unused = append(all, warm...), append(unused, unknown...)
+			warm, unheld := p.withMemory(built, cold, name, size, bytes)
+			all, unknown = append(all, warm...), append(unknown, unheld...)
 		}
 	}
 
-	return all, unused
+	return all, unused, unknown
+}
+
+// unheld are accesses that are predicted with nothing cached, but not with a memory.
+type unheld struct {
+	parameter, layout string
+	bytes             int64
+	why               string
+}
+
+// unheldWarnings name the layouts of which the same is not predicted together.
+func unheldWarnings(all []unheld) (warnings []engine.Warning) {
+	layouts := map[unheld][]string{}
+	var order []unheld
+	for _, u := range all {
+		name := u.layout
+		u.layout = ""
+		if layouts[u] == nil {
+			order = append(order, u)
+		}
+
+		if !slices.Contains(layouts[u], name) {
+			layouts[u] = append(layouts[u], name)
+		}
+	}
+
+	for _, u := range order {
+		warnings = append(warnings, engine.Warning{Code: gas.MemoryNotPredicted, Text: fmt.Sprintf(
+			"%s of %s is not predicted with %s of memory, only with nothing cached: %s",
+			u.parameter, strings.Join(layouts[u], ", "), unit.Bytes(u.bytes), u.why)})
+	}
+
+	return warnings
+}
+
+// knowsSlots tells whether a model knows which slots a layout keeps in memory.
+func knowsSlots(layout string) bool {
+	of, _ := subject.LayoutOf(layout)
+	return of.Model != nil && of.Model.Slots
+}
+
+// isPredicted tells whether a model reaches lookups of a kind, with nothing cached (0) or with so
+// much memory.
+func isPredicted(layout string, kind statemodel.Kind, memory int64) bool {
+	return memory == 0 || !isSlot(kind) || knowsSlots(layout)
+}
+
+func isSlot(kind statemodel.Kind) bool {
+	return kind == statemodel.Slot || kind == statemodel.AbsentSlot
 }
 
 // withMemory are the warm accesses of a layout at a size that was not built, of those whose first
 // lookups are predicted, and which of them its model does not know.
 func (p Pricing) withMemory(
 	built, cold []access, layout string, size Size, bytes int64,
-) (all []access, unknown []engine.Warning) {
+) (all []access, unknown []unheld) {
 	for _, first := range cold {
 		k := kindOf(first)
 		reads, known := p.held(layout, size, k.model, bytes)
@@ -443,9 +494,16 @@ func (p Pricing) withMemory(
 		})
 
 		if !known || warm < 0 {
-			unknown = append(unknown, engine.Warning{Code: "not_predicted", Text: fmt.Sprintf(
-				"%s of %s is not predicted with %s of memory: no model knows what the layout "+
-					"keeps of what these lookups read", k.parameter, layout, unit.Bytes(bytes))})
+			u := unheld{k.parameter, layout, bytes, "the model of what is kept in memory does not " +
+				"reach this size or memory"}
+			switch {
+			case !isPredicted(layout, k.model, bytes):
+				u.why = "no model knows which slots are kept in memory"
+			case known:
+				u.why = "no warm lookups were measured"
+			}
+
+			unknown = append(unknown, u)
 			continue
 		}
 
@@ -507,25 +565,91 @@ func firstLookups(built []access, layout string, k pricedKind) (at []access) {
 	return at
 }
 
-// forecastSeconds is about what the forecasts of one layout and size that was not built take of a
-// processor.
-const forecastSeconds = 4
-
-// AheadText says about how long Forecast takes, after the builds, of so many layouts that are built
-// so often; "" if nothing is predicted.
-func (p Pricing) AheadText(layouts, builds int) string {
+// AheadTexts say, before anything is built, what is predicted of the layouts and what is not, when
+// so many sizes are built; nothing if nothing is to be predicted.
+func (p Pricing) AheadTexts(layouts []string, built int) (texts []string) {
 	if len(p.Ahead) == 0 {
-		return ""
+		return nil
 	}
 
-	seconds := float64(forecastSeconds*layouts*len(p.Ahead)*max(1,
-		builds)) / float64(runtime.GOMAXPROCS(
-		0,
-	))
+	var none, noSlots, predicted []string
+	questions := 0
+	for _, name := range layouts {
+		of, _ := subject.LayoutOf(name)
+		if of.Model == nil {
+			none = append(none, name)
+			continue
+		}
 
-	return fmt.Sprintf("predicting %s in %s takes about %s, after what is built",
-		unit.Plural(len(p.Ahead), "size"), unit.Plural(layouts, "layout"),
-		unit.Seconds(seconds))
+		predicted = append(predicted, name)
+		if !of.Model.Slots {
+			noSlots = append(noSlots, name)
+		}
+
+		for _, k := range pricedKinds() {
+			questions += min(2, built) + len(p.Ahead)*len(p.memories(name, k.model))
+		}
+	}
+
+	if len(none) > 0 {
+		texts = append(texts, fmt.Sprintf("not predicted, since no model knows the layout: %s; "+
+			"sizes that are built have prices", strings.Join(none, ", ")))
+	}
+
+	held := strings.Join(eachText(p.AheadMemory, unit.Bytes), ", ")
+	if len(noSlots) > 0 && len(p.AheadMemory) > 0 {
+		texts = append(texts, fmt.Sprintf("slots are not predicted with --at-memory %s for %s, "+
+			"since no model knows which slots are kept in memory: for these layouts, accounts are "+
+			"predicted with that memory, and accounts and slots with nothing cached", held,
+			strings.Join(noSlots, ", ")))
+	}
+
+	if len(predicted) == 0 {
+		return texts
+	}
+
+	conditions := "with nothing cached"
+	if len(p.AheadMemory) > 0 {
+		conditions += " and with " + held + " of memory"
+	}
+
+	return append(texts, fmt.Sprintf("after what is built: %s for %s %s (%s). One takes from a "+
+		"second to a minute, so all take minutes; the progress shows the time left after the "+
+		"first", unit.Plural(questions, "prediction"),
+		strings.Join(eachText(p.Ahead, sizeText), "; "), conditions,
+		unit.Plural(len(predicted), "layout")))
+}
+
+// Measured are the layouts that were measured, and how many sizes of states.
+func (p Pricing) Measured() (layouts []string, sizes int) {
+	seen := map[Size]bool{}
+	for _, r := range p.built() {
+		seen[gas.SizeOf(r)] = true
+	}
+	return layoutsOf(p.built()), len(seen)
+}
+
+func eachText[T any](all []T, text func(T) string) (texts []string) {
+	for _, v := range all {
+		texts = append(texts, text(v))
+	}
+	return texts
+}
+
+// sizeText is a size in words.
+func sizeText(s Size) string {
+	text := unit.ShortCount(float64(s.Accounts)) + " accounts and "
+	if s.SpreadSlots > 0 {
+		return text + unit.ShortCount(float64(s.SpreadSlots)) + " slots of all contracts"
+	}
+	return text + unit.ShortCount(float64(s.ContractSlots)) + " slots of one contract"
+}
+
+// memories are those with which lookups of a kind are predicted: none, and those that a model
+// reaches.
+func (p Pricing) memories(layout string, kind statemodel.Kind) []int64 {
+	all := append([]int64{0}, p.AheadMemory...)
+	return slices.DeleteFunc(all, func(m int64) bool { return !isPredicted(layout, kind, m) })
 }
 
 // Begun is what is told of prices until they are finished; again is the command that goes on, from
@@ -633,7 +757,7 @@ func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
 			}
 
 			for _, size := range p.Ahead {
-				for _, memory := range append([]int64{0}, p.AheadMemory...) {
+				for _, memory := range p.memories(name, k.model) {
 					asked[forecast{name, size, k.model, memory}] = len(at) > 0
 				}
 			}
@@ -769,8 +893,7 @@ func (p Pricing) held(
 	}
 
 	of, _ := subject.LayoutOf(layout)
-	slots := kind == statemodel.Slot || kind == statemodel.AbsentSlot
-	if of.Model == nil || slots && !of.Model.Slots {
+	if of.Model == nil || !isPredicted(layout, kind, bytes) {
 		return reads, false
 	}
 
@@ -971,8 +1094,13 @@ const Here = "here"
 func PricingOf(e *experiment.Experiment, m *setting.Mistakes) (p Pricing, builds []Build) {
 	s := experiment.SubjectAs[*experiment.PriceConfig](e)
 	p.GasPerSecond = float64(s.GasPerSecond.Value())
+	contracts := s.ContractAt.All()
+	if !s.ContractAt.IsSet() && !s.SlotsAt.IsSet() {
+		contracts = []uint64{10_000, 100_000_000}
+	}
+
 	for _, accounts := range s.At.All() {
-		for _, slots := range s.ContractAt.All() {
+		for _, slots := range contracts {
 			p.Ahead = append(p.Ahead, Size{Accounts: accounts, ContractSlots: slots})
 		}
 
@@ -1016,11 +1144,39 @@ func PricingOf(e *experiment.Experiment, m *setting.Mistakes) (p Pricing, builds
 		p.Layouts = append(p.Layouts, l)
 	}
 
+	p.keepOnly(s.Layout.All(), m)
 	if err := SameSettings(p.Layouts); err != nil {
 		m.At("from", s.From.String(), "%v", err)
 	}
 
 	return p, nil
+}
+
+// keepOnly leaves out what was measured of other layouts than those named.
+func (p *Pricing) keepOnly(names []string, m *setting.Mistakes) {
+	if slices.Contains(names, Every) || len(p.Layouts) == 0 {
+		return
+	}
+
+	var measured []string
+	for _, l := range p.Layouts {
+		for _, r := range l.Rows {
+			if !slices.Contains(measured, r.Layout) {
+				measured = append(measured, r.Layout)
+			}
+		}
+
+		l.Rows = slices.DeleteFunc(l.Rows, func(r result.LayoutRow) bool {
+			return !slices.Contains(names, r.Layout)
+		})
+	}
+
+	for _, name := range names {
+		if !slices.Contains(measured, name) {
+			m.At("layout", name, "not among the layouts of --from, which are %s",
+				strings.Join(measured, ", "))
+		}
+	}
 }
 
 // HardwareOf reads the profile of a disk; nil if none is named.

@@ -278,6 +278,10 @@ func (r Runner) Do(ctx context.Context, job Job, tell result.EventFunc) (*result
 		result.NewFailureInfo(failed)
 	if ctx.Err() != nil {
 		run.Status = result.Interrupted
+		if failed.Code == engine.CodeKilled { // for it did not end in time
+			run.Error, run.FailureInfo = "interrupted: "+run.Error,
+				result.FailureInfo{Code: engine.CodeInterrupted}
+		}
 	}
 
 	if err := result.WriteRun(out, run); err != nil {
