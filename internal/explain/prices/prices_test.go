@@ -3,9 +3,12 @@ package prices
 import (
 	"bytes"
 	"html"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/model/gas"
 	"github.com/statelab/statelab/internal/report/doc"
 	"github.com/statelab/statelab/internal/report/render"
@@ -104,8 +107,8 @@ func TestAnswersAndSafetyByHand(t *testing.T) {
 	in := table()
 	answer, safe := strings.Join(in.answers(), "\n"), strings.Join(in.safety(), "\n")
 	for _, want := range []string{"COLD_ACCOUNT_ACCESS, proposed 3,000 gas, predicted at 300M " +
-		"accounts, a contract of 10k slots, nothing cached, on the disk nvme (80.0 us for a " +
-		"read, 32 reads in flight): flat 540 gas, 95 % 538 to 542, within it even one read at a " +
+		"accounts, a contract of 10k slots, nothing cached, of one build, on the disk nvme " +
+		"(80.0 us for a read, 32 reads in flight): flat 540 gas, 95 % 538 to 542, within it even one read at a " +
 		"time; ",
 		"trie 2,100 gas, 95 % 2,040 to 2,170, within it at this depth only; slow 5,600 gas",
 		"above it."} {
@@ -125,6 +128,71 @@ func TestAnswersAndSafetyByHand(t *testing.T) {
 		if !strings.Contains(safe, want) {
 			t.Errorf("%q is not in:\n%s", want, safe)
 		}
+	}
+}
+
+// TestReadsAloneDecideWhateverTheCPU: with one read of 100 us in flight, 4 reads are 40,000 gas, and
+// a CPU time that other processes lengthened does not matter; .1 reads are 1,000, and it does.
+func TestReadsAloneDecideWhateverTheCPU(t *testing.T) {
+	in := table()
+	in.Hardware = []result.Hardware{gas.GivenLatency("100us", 100*time.Microsecond)}
+	in.Warnings = []engine.Warning{{Code: result.BusyMachine}}
+	for i := range in.Rows {
+		r := &in.Rows[i]
+		r.CPUNanos = figure.Known(100_000)
+		if r.Layout == "slow" {
+			r.CPUNanos = figure.Unavailable("nobody counted it")
+		}
+		gas.Fill(r, in.Hardware[0], in.GasPerSecond)
+	}
+
+	answer, safe := strings.Join(in.answers(), "\n"), strings.Join(in.safety(), "\n")
+	for _, want := range []string{"on a disk of 100 us per read, 1 in flight: ",
+		"trie 50,000 gas, 95 % 50,000 to 50,000, above it",
+		"flat 11,000 gas, 95 % 11,000 to 11,000, above it only by a CPU time that was measured " +
+			"while other processes"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("%q is not in:\n%s", want, answer)
+		}
+	}
+
+	no := "nothing cached: no: the reads alone cost 40,000 gas, whatever the CPU time."
+	if strings.Count(safe, no) != 4 || strings.Count(safe, "not known. Its CPU time was 100 us") != 2 {
+		t.Errorf("%q is not there for trie and slow, or flat is known:\n%s", no, safe)
+	}
+}
+
+// TestOneBuildIsNamed: a price that rests on one build says so in its sentence, also the predicted.
+func TestOneBuildIsNamed(t *testing.T) {
+	in := table()
+	for _, answer := range in.answers() {
+		if !strings.Contains(answer, "nothing cached, of one build, on the disk") {
+			t.Errorf("no word of one build: %s", answer)
+		}
+	}
+
+	for i := range in.Rows {
+		if r := &in.Rows[i]; r.Layout != "flat" && !r.Predicted {
+			twice := gas.Pool([]result.PriceRow{*r, *r})[0]
+			gas.Fill(&twice, in.Hardware[0], in.GasPerSecond)
+			*r = twice
+		}
+	}
+
+	for _, answer := range in.answers() {
+		if !strings.Contains(answer, "flat (of one build) ") ||
+			strings.Count(answer, "of one build") != 1 {
+			t.Errorf("not flat alone is of one build: %s", answer)
+		}
+	}
+}
+
+// TestTheAnswerSaysWhatIsNotPredicted: a price that is missing has its reason among the answers.
+func TestTheAnswerSaysWhatIsNotPredicted(t *testing.T) {
+	in := table()
+	in.Warnings = []engine.Warning{{Code: gas.MemoryNotPredicted, Text: "slots of trie are not"}}
+	if all := in.answers(); !slices.Contains(all, "slots of trie are not.") {
+		t.Errorf("%q", all)
 	}
 }
 

@@ -482,3 +482,86 @@ func TestTheTimeOfAReadIsADisk(t *testing.T) {
 		t.Errorf("a file named as a time: %+v", h)
 	}
 }
+
+// TestWhatIsNotPredictedIsSaidBefore: the layouts whose slots no model knows with memory, and those
+// that no model knows at all, are named with what is still predicted; sizes are named in full.
+func TestWhatIsNotPredictedIsSaidBefore(t *testing.T) {
+	p := Pricing{
+		Ahead:       []Size{{Accounts: 300_000_000, SpreadSlots: 3_000_000_000}},
+		AheadMemory: []int64{16 << 30},
+	}
+
+	said := strings.Join(p.AheadTexts([]string{"flat-pebble", "geth-path"}, 2), "\n")
+	for _, want := range []string{
+		"slots are not predicted with --at-memory 16.0 GiB for geth-path, since",
+		"accounts are predicted with that memory, and accounts and slots with nothing cached",
+		// of 4 kinds of lookups at 2 sizes built; at the size asked for, 4 + 4 and 4 + 2
+		"30 predictions for 300M accounts and 3B slots of all contracts with nothing cached and " +
+			"with 16.0 GiB of memory (2 layouts)",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in:\n%s", want, said)
+		}
+	}
+
+	p.AheadMemory = nil
+	if texts := p.AheadTexts([]string{"geth-path"}, 1); len(texts) != 1 ||
+		!strings.Contains(texts[0], "8 predictions") {
+		t.Errorf("%q", texts)
+	}
+
+	if texts := new(Pricing).AheadTexts([]string{"geth-path"}, 1); len(texts) != 0 {
+		t.Errorf("%q of nothing asked for", texts)
+	}
+}
+
+// TestSlotsWithMemoryHaveAReason: they are a warning for all layouts together, and accounts are
+// predicted.
+func TestSlotsWithMemoryHaveAReason(t *testing.T) {
+	p := Pricing{
+		Layouts: []*result.Layouts{
+			compared("chunktrie:unpinned", 1000, map[uint64]float64{100_000: 2}),
+			compared("chunktrie", 1000, map[uint64]float64{100_000: 2}),
+		},
+		Hardware:     disks(),
+		GasPerSecond: 100e6,
+		Ahead:        []Size{{Accounts: 1_000_000, ContractSlots: 1000}},
+		AheadMemory:  []int64{64 << 20},
+	}
+
+	_, warnings := p.Rows()
+	if len(warnings) != 1 || warnings[0].Code != gas.MemoryNotPredicted ||
+		warnings[0].Text != "COLD_STORAGE_ACCESS of chunktrie:unpinned, chunktrie is not "+
+			"predicted with 64.0 MiB of memory, only with nothing cached: no model knows which "+
+			"slots are kept in memory" {
+		t.Errorf("%+v", warnings)
+	}
+}
+
+// TestLayoutsOfAFolderAreChosen: those named are kept, and one that was not measured is refused
+// with those that were.
+func TestLayoutsOfAFolderAreChosen(t *testing.T) {
+	both := func() *Pricing {
+		l := compared("flat-pebble", 1000, map[uint64]float64{100_000: 2})
+		l.Rows = append(l.Rows, compared("geth-path", 1000, map[uint64]float64{100_000: 5}).Rows...)
+		return &Pricing{Layouts: []*result.Layouts{l}}
+	}
+
+	for _, c := range []struct{ named, kept, refused string }{
+		{Every, "flat-pebble geth-path", ""},
+		{"geth-path", "geth-path", ""},
+		{"flat-mdbx", "", "flat-pebble, geth-path"},
+	} {
+		p, m := both(), new(setting.Mistakes)
+		p.keepOnly([]string{c.named}, m)
+		names, _ := p.Measured()
+		if got := strings.Join(names, " "); got != c.kept {
+			t.Errorf("%s: %q, want %q", c.named, got, c.kept)
+		}
+
+		if err := m.Err(); (err != nil) != (c.refused != "") ||
+			err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s: %v", c.named, err)
+		}
+	}
+}
