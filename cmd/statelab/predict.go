@@ -105,8 +105,8 @@ cache, for as many Gets as a run would make. If the database is on this machine
 		"number of random assignments of files to cache shards to simulate; low and high are the "+
 			"range of their results")
 	flag.StringVar(&f.hardware, "hardware", "",
-		"disk whose reads give the time of a Get: a folder of statelab disk, a profile as price "+
-			"takes it, or fio's JSON output")
+		"disk whose reads give the time of a Get: a folder of statelab disk, the time of one read "+
+			"(100us), a profile as price takes it, or fio's JSON output")
 	flag.StringVar(&f.out, "out", "", "new folder for the prediction: its page (report.html) and "+
 		"JSON")
 	flag.BoolVar(&f.ignoreLock, "ignore-lock", false, "with --db: read even if another process "+

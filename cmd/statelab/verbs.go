@@ -255,8 +255,8 @@ var usual = map[string]string{
 	"layouts": "layout accounts contracts slots contract-slots predict-accounts predict-memory " +
 		"accesses memory set reads updates update-blocks repeats seed on " +
 		"out resume dry-run print-experiment json strict",
-	"price": "layout accounts contract-slots at contract-at hardware gas-per-second from " +
-		"memory repeats seed out resume dry-run json strict",
+	"price": "layout accounts contract-slots at contract-at slots-at at-memory hardware " +
+		"gas-per-second from memory repeats seed out resume dry-run json strict",
 	"run": "on out resume dry-run schema json strict",
 	"compare": "run by allow fail-if margin repeats page csv bench out json db keys engine cache " +
 		"gets threads",
