@@ -295,7 +295,7 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 	return out
 }
 
-// isOfOneBuild tells whether a price rests on one build of each size, by the largest that was built.
+// isOfOneBuild tells whether a price rests on one build of each size that was built.
 func (in Input) isOfOneBuild(r row) bool {
 	pooled := false
 	for _, of := range in.Rows {

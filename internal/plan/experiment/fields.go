@@ -384,8 +384,8 @@ func (s *PriceConfig) fields(e *Experiment) []Field {
 		setting.Axis(&s.ContractSlots, setting.Count(1, "10k")), "10k", contractAbout}
 	return slices.Concat([]Field{e.where()}, s.states(e, "0%", "0", contract), []Field{
 		{"price.from", "from", setting.Axis(&s.From, setting.Text), "",
-			"price the results of these folders of statelab layouts --contract-slots, all or those " +
-				"of --layout, instead of building states"},
+			"price the results of these folders of statelab layouts --contract-slots, all or " +
+				"those of --layout, instead of building states"},
 		{"price.at", "at", setting.Axis(&s.At, setting.Count(1, "300M")), "1M,300M",
 			"numbers of accounts to price; sizes that were not built are predicted"},
 		{"price.contract_at", "contract-at", setting.Axis(&s.ContractAt, setting.Count(1, "100M")),

@@ -494,8 +494,8 @@ func (p Pricing) withMemory(
 		})
 
 		if !known || warm < 0 {
-			u := unheld{k.parameter, layout, bytes, "the model of what is kept in memory does not " +
-				"reach this size or memory"}
+			u := unheld{k.parameter, layout, bytes,
+				"the model of what is kept in memory does not reach this size or memory"}
 			switch {
 			case !isPredicted(layout, k.model, bytes):
 				u.why = "no model knows which slots are kept in memory"
