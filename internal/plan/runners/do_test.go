@@ -109,6 +109,9 @@ func meet(fate string) int {
 		fmt.Fprintln(os.Stderr, "assertion failed\nSIGABRT: abort\nPC=0x7f m=5 "+
 			"sigcode=18446744073709551610\nsignal arrived during cgo execution")
 		return 2
+	case "unanswering": // until it is killed
+		<-interrupts
+		return die(syscall.SIGKILL)
 	case "interrupted":
 		<-interrupts
 		run.Status, run.Error = result.Interrupted, "interrupted"
@@ -244,6 +247,22 @@ func TestCancelInterruptsTheRunner(t *testing.T) {
 	})
 
 	if err != nil || run.Status != result.Interrupted || run.Error != "interrupted" {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+// TestAnInterruptedRunnerThatIsKilledIsInterrupted: memory did not run out.
+func TestAnInterruptedRunnerThatIsKilledIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	run, err := runnerFor("unanswering").Do(ctx, jobIn(t.TempDir()), func(e result.Event) {
+		if e.Done > 0 {
+			cancel()
+		}
+	})
+
+	if err != nil || run.Status != result.Interrupted || run.Code != engine.CodeInterrupted ||
+		run.Remedy != "" || run.Error != "interrupted: killed by signal 9 (killed) in phase "+
+		"measure at op 81,204" {
 		t.Errorf("%+v, %v", run, err)
 	}
 }
