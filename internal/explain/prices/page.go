@@ -282,9 +282,13 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 					gasRounded(r.QueuedGas.High), in.verdict(r, p.Proposed))
 			})
 
-			out = append(out, fmt.Sprintf("%s, proposed %s gas, %s, on %s: %s.", name,
-				gasText(p.Proposed), of, diskText(h),
-				strings.Join(prices, "; ")))
+			text := fmt.Sprintf("%s, proposed %s gas, %s, on %s: %s.", name,
+				gasText(p.Proposed), of, diskText(h), strings.Join(prices, "; "))
+			if strings.Contains(text, aboveByCPU) {
+				text += " That time was measured while other processes used the processors."
+			}
+
+			out = append(out, text)
 			widest := slices.MaxFunc(alike, func(a, b row) int {
 				return cmp.Compare(half(a), half(b))
 			})
@@ -388,14 +392,17 @@ func (in Input) distance(r row, off float64) string {
 		doc.ShortCount(larger*accounts), 100*off*(1-math.Log(larger)/math.Log(times)))
 }
 
+// aboveByCPU is a price above the proposal whose reads alone are below it, where the CPU time is in
+// doubt.
+const aboveByCPU = "above it by its CPU time"
+
 // verdict says on which side of a price the band of a row lies.
 func (in Input) verdict(r row, price float64) string {
 	h, _, _ := in.shown()
 	switch {
 	case r.QueuedGas.Low > price && in.busy() &&
 		gas.ReadsAlone(r, h, in.GasPerSecond).Low <= price:
-		return "above it only by a CPU time that was measured while other processes used the " +
-			"processors"
+		return aboveByCPU
 	case r.QueuedGas.Low > price:
 		return "above it"
 	case r.AloneGas.High <= price:

@@ -149,8 +149,8 @@ func TestReadsAloneDecideWhateverTheCPU(t *testing.T) {
 	answer, safe := strings.Join(in.answers(), "\n"), strings.Join(in.safety(), "\n")
 	for _, want := range []string{"on a disk of 100 us per read, 1 in flight: ",
 		"trie 50,000 gas, 95 % 50,000 to 50,000, above it",
-		"flat 11,000 gas, 95 % 11,000 to 11,000, above it only by a CPU time that was measured " +
-			"while other processes"} {
+		"flat 11,000 gas, 95 % 11,000 to 11,000, above it by its CPU time",
+		" That time was measured while other processes used the processors."} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is not in:\n%s", want, answer)
 		}
