@@ -22,8 +22,8 @@ func (a *app) doctorVerb() *cobra.Command {
 		Short: "Find what distorts measurements on this machine, and how to fix it",
 		Long: `Doctor lists what this machine allows and what makes its times vary: processors,
 memory, the page cache, the disk under a folder. It also says whether statelab watch
-can attach to processes here and, if not, why. statelab disk measures the disk's own limit, and statelab
-advise says whether that limits your node.
+can attach to processes here and, if not, why. statelab disk measures the disk's own
+limit, and statelab advise says whether that limits your node.
 
   statelab doctor --db /var/lib/geth
 

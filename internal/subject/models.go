@@ -1,6 +1,10 @@
 package subject
 
-import "github.com/statelab/statelab/internal/model/statemodel"
+import (
+	"slices"
+
+	"github.com/statelab/statelab/internal/model/statemodel"
+)
 
 // Memory is what a layout has to keep what it reads, in bytes.
 type Memory struct {
@@ -176,6 +180,16 @@ func inGeth(basis string,
 				PageCacheBytes: m.PageCache,
 			})
 		}}
+}
+
+// SlotsInMemory are the layouts whose model knows which slots are kept in memory.
+func SlotsInMemory() (names []string) {
+	for _, l := range Layouts() {
+		if l.Model != nil && l.Model.Slots && !slices.Contains(names, l.Name()) {
+			names = append(names, l.Name())
+		}
+	}
+	return names
 }
 
 // withSlots is a model whose memories know slots, too.

@@ -12,7 +12,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/result"
 )
 
@@ -229,7 +228,6 @@ const givenLatency = "given latency"
 func GivenLatency(name string, read time.Duration) result.Hardware {
 	rate := float64(time.Second) / float64(read)
 	return result.Hardware{
-		Schema: schema.Hardware,
 		Name:   name,
 		Source: givenLatency,
 		Points: []result.DiskPoint{{

@@ -398,7 +398,7 @@ func (s *PriceConfig) fields(e *Experiment) []Field {
 		{"price.at_memory", "at-memory",
 			setting.Axis(&s.AtMemory, setting.Size("memory", 1, "16GiB, 500MB")), "",
 			"with --at: memory for the state, such as 16GiB; warm lookups are predicted as well, " +
-				"those of slots for flat-pebble, flat-mdbx and geth-flat only"},
+				"those of slots for " + strings.Join(subject.SlotsInMemory(), ", ") + " only"},
 		{"price.hardware", "hardware", setting.Axis(&s.Hardware, setting.Text), "here",
 			"disks: here (a probe of this one), the time of one read (100us), a folder of " +
 				"statelab disk --out, a profile (docs/prices.md), or fio's JSON output"},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/schema"
 	"github.com/statelab/statelab/internal/base/setting"
 	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/gas"
@@ -1221,5 +1222,6 @@ func stated(text string, m *setting.Mistakes) *result.Hardware {
 	}
 
 	h := gas.GivenLatency(text, each)
+	h.Schema = schema.Hardware
 	return &h
 }
