@@ -3,6 +3,7 @@ package engines
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/statelab/statelab/internal/report/doc"
@@ -98,7 +99,8 @@ func (r simulatedRow) difference() *float64 {
 	if r.measured == nil || *r.measured == 0 {
 		return nil
 	}
-	return doc.Some(100 * (r.BlockReadsPerGet/(*r.measured) - 1))
+	const parts = 1e4 // hundredths of a percent; without a negative zero
+	return doc.Some(math.Round(parts*(r.BlockReadsPerGet/(*r.measured)-1))/100 + 0)
 }
 
 // simulatedBlock draws the simulated caches and what was measured of them.
