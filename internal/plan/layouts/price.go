@@ -614,9 +614,9 @@ func (p Pricing) AheadTexts(layouts []string, built int) (texts []string) {
 		conditions += " and with " + held + " of memory"
 	}
 
-	return append(texts, fmt.Sprintf("after what is built: %s for %s %s (%s). One takes from a "+
-		"second to a minute, so all take minutes; the progress shows the time left after the "+
-		"first", unit.Plural(questions, "prediction"),
+	return append(texts, fmt.Sprintf("after what is built: %s for %s %s (%s), each about a "+
+		"second on two idle cores and many times that on busy ones; the progress shows the time "+
+		"left after the first", unit.Plural(questions, "prediction"),
 		strings.Join(eachText(p.Ahead, sizeText), "; "), conditions,
 		unit.Plural(len(predicted), "layout")))
 }
