@@ -397,6 +397,8 @@ type PriceRow struct {
 
 	Predicted bool   `json:"predicted,omitempty"` // a size that was not built
 	Basis     string `json:"basis"`
+	// of a measured row: how many builds it is the mean of; 0: an older version did not tell
+	Builds int `json:"builds,omitempty"`
 	// relative, of a prediction of a size that was built
 	TestedError figure.Value `json:"tested_error,omitzero"`
 

@@ -131,9 +131,9 @@ network.`,
 			return err
 		}
 
-		caption := a.stdout
+		captionTo := a.stdout
 		if cite { // whose output is added to a file
-			caption = a.stderr
+			captionTo = a.stderr
 			if err := paper.BibTeX(a.stdout, folders...); err != nil {
 				return err
 			}
@@ -174,7 +174,7 @@ network.`,
 		}
 
 		if picture != "" {
-			fmt.Fprintf(caption, "picture: %s\ncaption: %s\nin LaTeX: %s\n", picture, text,
+			fmt.Fprintf(captionTo, "picture: %s\ncaption: %s\nin LaTeX: %s\n", picture, text,
 				paper.LaTeX(text))
 		}
 

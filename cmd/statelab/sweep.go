@@ -85,13 +85,13 @@ func (a *app) sweep(f *flags, m *mistakes) error {
 	if so.Status == result.OK && how.Only == nil {
 		began := time.Now()
 		p.Report("", result.Event{Phase: "predicting"})
-		curve.AddPrediction(a.ctx, s, done, func(
+		err = errors.Join(err, curve.AddPrediction(a.ctx, s, done, func(
 			w sweep.Wanted,
 		) (sweep.Target, engine.Engine, error) {
 			m := new(mistakes)
 			t := a.find(w, m)
 			return t, linked(w.Engine), m.Err()
-		})
+		}))
 
 		done.PhaseSeconds["predict"] = time.Since(began).Seconds()
 		err = errors.Join(err, result.WriteSweep(how.Out, done))
@@ -111,12 +111,19 @@ func (a *app) sweepOf(f *flags, m *mistakes) sweep.Sweep {
 	m.accessList(s.Accesses.Value())
 	declared := sweep.Declared(f.Experiment, a.finder(m, s.Engine.IsSet()), a.command(),
 		&m.Mistakes)
-	if s.Simulated.IsSet() && m.Err() == nil && !curve.Predictable(declared) {
-		m.At("simulate", s.Simulated.String(), "other caches are simulated for random Gets of "+
-			"keys whose values are known, of engines whose block accesses can be computed (%s), "+
-			"where the cache alone varies and %s stays below %s; otherwise name the sizes with %s",
-			strings.Join(subject.Traced(), ", "), m.Name("gets", ""),
-			unit.Count(curve.MaxGets/2), m.Name("cache", ""))
+	if s.Simulated.IsSet() && m.Err() == nil {
+		one := declared.Base
+		switch traced := one.WarmupGets + 2*one.Gets; {
+		case traced >= curve.MaxGets:
+			m.At("simulate", s.Simulated.String(), "the warm-up and twice the measured Gets are "+
+				"%s, and a trace in memory has fewer than %s: make fewer Gets, or use statelab "+
+				"trace and statelab simulate", unit.Count(traced), unit.Count(curve.MaxGets))
+		case !curve.Predictable(declared):
+			m.At("simulate", s.Simulated.String(), "other caches are simulated for random Gets of "+
+				"keys whose values are known, of engines whose block accesses can be computed "+
+				"(%s), where the cache alone varies; otherwise name the sizes with %s",
+				strings.Join(subject.Traced(), ", "), m.Name("cache", ""))
+		}
 	}
 
 	return declared

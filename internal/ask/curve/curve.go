@@ -363,16 +363,16 @@ func Predictable(s sweep.Sweep) bool {
 
 // AddPrediction adds the curve that the database's own filters and indexes imply to a measured
 // sweep. open finds the database. Where the curve cannot be worked out the sweep is as good without
-// it; why is a warning.
+// it; why is a warning, and an error where further caches were to be simulated.
 func AddPrediction(
 	ctx context.Context, s sweep.Sweep, done *result.Sweep,
 	open func(sweep.Wanted) (sweep.Target, engine.Engine, error),
-) {
+) error {
 	points := slices.DeleteFunc(slices.Clone(done.Points), func(p result.Point) bool {
 		return p.Status != result.OK
 	})
 	if !Predictable(s) || len(points) == 0 {
-		return
+		return nil
 	}
 
 	spec := s.Settings()[0].Read
@@ -406,14 +406,17 @@ func AddPrediction(
 		}
 	}
 
-	if err != nil {
+	switch {
+	case err != nil && len(s.Simulated) > 0:
+		return fmt.Errorf("simulate further caches: %w", err)
+	case err != nil:
 		done.Predicted, done.Warnings = nil,
 			append(done.Warnings, engine.Warning{
 				Code: "not_predicted",
 				Text: "no predicted curve: " + err.Error(),
 			})
 
-		return
+		return nil
 	}
 
 	for _, points := range [][]result.PredictedPoint{done.Predicted, done.Simulated} {
@@ -421,6 +424,8 @@ func AddPrediction(
 			return cmp.Compare(a.CacheBytes, b.CacheBytes)
 		})
 	}
+
+	return nil
 }
 
 // Steady is what Gets of some column families read with a block cache that they share, when it has

@@ -284,7 +284,9 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 
 			text := fmt.Sprintf("%s, proposed %s gas, %s, on %s: %s.", name,
 				gasText(p.Proposed), of, diskText(h), strings.Join(prices, "; "))
-			if strings.Contains(text, aboveByCPU) {
+			if slices.ContainsFunc(alike, func(r row) bool {
+				return in.isAboveByCPU(r, p.Proposed)
+			}) {
 				text += " That time was measured while other processes used the processors."
 			}
 
@@ -301,14 +303,14 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 
 // isOfOneBuild tells whether a price rests on one build of each size that was built.
 func (in Input) isOfOneBuild(r row) bool {
-	pooled := false
+	most := 0
 	for _, of := range in.Rows {
 		if !of.Predicted && of.Layout == r.Layout && of.Parameter == r.Parameter &&
-			of.Absent == r.Absent && gas.IsPooled(of) {
-			pooled = true
+			of.Absent == r.Absent {
+			most = max(most, of.Builds)
 		}
 	}
-	return !pooled
+	return most == 1
 }
 
 // diskText is the disk that prices are of.
@@ -392,17 +394,19 @@ func (in Input) distance(r row, off float64) string {
 		doc.ShortCount(larger*accounts), 100*off*(1-math.Log(larger)/math.Log(times)))
 }
 
-// aboveByCPU is a price above the proposal whose reads alone are below it, where the CPU time is in
-// doubt.
-const aboveByCPU = "above it by its CPU time"
+// isAboveByCPU tells whether a price is above another one by a CPU time that is in doubt: its reads
+// alone are not.
+func (in Input) isAboveByCPU(r row, price float64) bool {
+	h, _, _ := in.shown()
+	return r.IsPriced() && r.QueuedGas.Low > price && in.busy() &&
+		gas.ReadsAlone(r, h, in.GasPerSecond).Low <= price
+}
 
 // verdict says on which side of a price the band of a row lies.
 func (in Input) verdict(r row, price float64) string {
-	h, _, _ := in.shown()
 	switch {
-	case r.QueuedGas.Low > price && in.busy() &&
-		gas.ReadsAlone(r, h, in.GasPerSecond).Low <= price:
-		return aboveByCPU
+	case in.isAboveByCPU(r, price):
+		return "above it by its CPU time"
 	case r.QueuedGas.Low > price:
 		return "above it"
 	case r.AloneGas.High <= price:
@@ -503,13 +507,15 @@ func (in Input) safety() (out []string) {
 		text := fmt.Sprintf("%s of %s at %s gas (%s us), %s: ", r.Parameter, r.Layout,
 			gasText(p.Proposed), doc.Number(p.Proposed/in.GasPerSecond*1e6), conditions(r))
 		reads := gas.ReadsAlone(r, h, in.GasPerSecond)
-		tooMany := text + fmt.Sprintf("no: the reads alone cost %s gas, whatever the CPU time.",
+		tooMany := text + fmt.Sprintf("no: the reads alone cost %s gas, without any CPU time.",
 			gasRounded(reads.Value))
 		if !r.IsPriced() {
-			if reads.Low <= p.Proposed {
-				tooMany = text + "not known. Its CPU time is missing: " + r.CPUNanos.Reason() + "."
+			if reads.Low > p.Proposed {
+				out = append(out, tooMany)
+			} else {
+				out = append(out, text+"not known. Its CPU time is missing: "+
+					r.CPUNanos.Reason()+".")
 			}
-			out = append(out, tooMany)
 			continue
 		}
 

@@ -3,7 +3,6 @@ package gas
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/statelab/statelab/internal/model/statemodel"
 	"github.com/statelab/statelab/result"
@@ -35,11 +34,6 @@ type place struct {
 func placeOf(r result.PriceRow) place {
 	return place{r.Layout, r.Condition, r.MemoryBytes, SizeOf(r)}
 }
-
-const pooled = "; the mean" // in the basis of a row
-
-// IsPooled tells whether a measured row is the mean of several builds.
-func IsPooled(r result.PriceRow) bool { return strings.Contains(r.Basis, pooled) }
 
 // Pool makes one row of the accesses of several builds of one state: their mean, and a band of
 // twice its standard error, from how far builds are apart, if that is wider than the error of a
@@ -111,9 +105,10 @@ func Pool(all []result.PriceRow) (means []result.PriceRow) {
 			r.Accesses = meanIf(func(b result.PriceRow) figure.Value { return b.Accesses })
 			r.Bytes = meanIf(func(b result.PriceRow) figure.Value { return b.Bytes })
 			r.Share = meanIf(func(b result.PriceRow) figure.Value { return b.Share })
-			r.Basis += fmt.Sprintf(pooled+" of %d builds", len(of))
+			r.Basis += fmt.Sprintf("; the mean of %d builds", len(of))
 		}
 
+		r.Builds = len(of)
 		means = append(means, r)
 	}
 
