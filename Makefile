@@ -346,12 +346,12 @@ fuzz: needs
 # nodes that write for five minutes.
 WATCHED := TestWatchInShortWindows|TestKilledWatchersLeaveNothing|TestWatchCostsLittle
 WATCHED := $(WATCHED)|TestWatchedNodesThatWrite|TestVerdictNames
-WATCHED := $(WATCHED)|TestWatchPredictsOtherMemory
+WATCHED := $(WATCHED)|TestWatchPredictsOtherMemory|TestWatchAsAService
 
 watched: runners
 	@scripts/needs javac:default-jdk-headless
 	$(GOTEST) -v -timeout 0 -count=1 -run '$(WATCHED)' ./cmd/statelab \
-		-attachments 10000 -killed 100 -overhead 10 -node-seconds 300
+		-attachments 10000 -killed 100 -overhead 10 -node-seconds 300 -service-gets 2500000
 	STATELAB_TEST_PROGRAMS=$(CURDIR)/bin $(GOTEST) -C fixtures/gethchain -v -timeout 0 -run TestVerdictOnGeth .
 
 STORM := 2h

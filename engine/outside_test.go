@@ -28,15 +28,21 @@ func TestFromAModuleProxy(t *testing.T) {
 	publish(t, proxy, version)
 	modules := filepath.ToSlash(strings.TrimSpace(goIn(t, ".", nil, "env", "GOMODCACHE")))
 	others := strings.TrimSpace(goIn(t, ".", nil, "env", "GOPROXY"))
+	installed := t.TempDir()
 	outside := []string{
 		"GOPROXY=file://" + filepath.ToSlash(proxy) + ",file://" + modules + "/cache/download," +
 			others, // for what this machine has not downloaded yet
-		"GOFLAGS=-mod=mod -modcacherw", "GONOSUMDB=*", "GOWORK=off", "GOMODCACHE=" + t.TempDir(),
-		"GOBIN=" + t.TempDir(),
+		"GOFLAGS=-mod=mod -modcacherw " + os.Getenv("GOFLAGS"), "GONOSUMDB=*", "GOWORK=off", "GOMODCACHE=" + t.TempDir(),
+		"GOBIN=" + installed, "CGO_ENABLED=0",
 	}
 
-	t.Run("install", func(t *testing.T) { // -n: all but compiling it
-		goIn(t, t.TempDir(), outside, "install", "-n", module+"/cmd/statelab@"+version)
+	t.Run("install", func(t *testing.T) {
+		goIn(t, t.TempDir(), outside, "install", "-trimpath", module+"/cmd/statelab@"+version)
+		told, err := exec.Command(filepath.Join(installed, "statelab"), "--version").Output()
+		want := "statelab " + strings.TrimPrefix(version, "v") + ", "
+		if err != nil || !strings.HasPrefix(string(told), want) {
+			t.Errorf("--version: %q, %v; want %q", told, err, want)
+		}
 	})
 
 	t.Run("import engine", func(t *testing.T) {

@@ -3,8 +3,8 @@
 //
 //	seeknode pebble1|pebble2|goleveldb DIR KEYS GETS SEEKS CACHE-BYTES
 //
-// It writes a database, opens its tables, says so, waits for a line, and makes the Gets and then the
-// Seeks, each of an iterator of its own that goes on for some keys.
+// It writes a database unless there is one, opens its tables, says so, waits for a line, and makes
+// the Gets and then the Seeks, each of an iterator of its own that goes on for some keys.
 package main
 
 import (
@@ -57,6 +57,7 @@ func run(engine, dir string, args []string) error {
 	}
 
 	keys, gets, seeks := n[0], n[1], n[2]
+	_, missing := os.Stat(dir)
 	db, err := map[string]func(string, int) (database, error){
 		"pebble1": open1, "pebble2": open2, "goleveldb": openLevel,
 	}[engine](dir, n[3])
@@ -64,19 +65,11 @@ func run(engine, dir string, args []string) error {
 		return err
 	}
 
-	value := make([]byte, 100)
 	random := rand.New(rand.NewPCG(1, 1))
-	for i := range keys {
-		for at := range value {
-			value[at] = byte(random.Uint32())
-		}
-		if err := db.put(key(i), value); err != nil {
+	if missing != nil {
+		if err := fill(db, keys, random); err != nil {
 			return err
 		}
-	}
-
-	if err := db.compact(); err != nil {
-		return err
 	}
 
 	for i := 0; i < keys; i += max(1, keys/1000) { // opens all tables
@@ -108,6 +101,20 @@ func run(engine, dir string, args []string) error {
 
 	return json.NewEncoder(os.Stdout).Encode(map[string]int64{"seeks": int64(counted),
 		"get_reads": between - before, "seek_reads": db.reads() - between})
+}
+
+func fill(db database, keys int, random *rand.Rand) error {
+	value := make([]byte, 100)
+	for i := range keys {
+		for at := range value {
+			value[at] = byte(random.Uint32())
+		}
+		if err := db.put(key(i), value); err != nil {
+			return err
+		}
+	}
+
+	return db.compact()
 }
 
 func key(n int) []byte {
