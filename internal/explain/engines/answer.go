@@ -78,8 +78,7 @@ func readsAt(p Point) string {
 	text := doc.PerGet(f.OrZero(figure.BlockReadsPerGet)) + " block reads per Get"
 	switch bytes := f.Pointer(figure.DeviceReadBytesPerGet); {
 	case f.BlockReadSource == "":
-	case bytes != nil && *bytes > readAheadTimes*pageBytes*f.OrZero(figure.BlockReadsPerGet) &&
-		*bytes >= 1:
+	case p.readAhead():
 		text = doc.Number(*bytes) + " bytes per Get from the device (" +
 			doc.PerGet(f.OrZero(figure.BlockReadsPerGet)) +
 			" page faults: read-ahead hides the rest from that count)"
@@ -95,11 +94,24 @@ func readsAt(p Point) string {
 		text += " (" + doc.Number(*bytes) + " bytes from the device)" // whose reads are not known
 	}
 
+	return text + p.inMemory()
+}
+
+// readAhead reports whether the kernel read more than the pages that were asked for.
+func (p Point) readAhead() bool {
+	bytes := p.Figures.Pointer(figure.DeviceReadBytesPerGet)
+	faulted := pageBytes * p.Figures.OrZero(figure.BlockReadsPerGet)
+	return p.Figures.BlockReadSource != "" && bytes != nil && *bytes >= 1 &&
+		*bytes > readAheadTimes*faulted
+}
+
+// inMemory is " at a 210 MiB cache (0.933% of the database)".
+func (p Point) inMemory() (text string) {
 	switch {
 	case p.CacheBytes > 0:
-		text += " at a " + doc.ShortBytes(p.CacheBytes) + " cache"
+		text = " at a " + doc.ShortBytes(p.CacheBytes) + " cache"
 	case p.budget() > 0:
-		text += " in a budget of " + doc.ShortBytes(p.budget())
+		text = " in a budget of " + doc.ShortBytes(p.budget())
 	}
 
 	if p.CachePercent > 0 {
@@ -107,6 +119,103 @@ func readsAt(p Point) string {
 	}
 
 	return text
+}
+
+// fewStops are listed one by one; of more, the first and the last.
+const fewStops = 4
+
+// readsAtEach is what Gets read at each of some points: "1.04 block reads per Get with missing 0%,
+// 0.579 with missing 100%, at a 2 MiB cache". "" where points count different things, or all read
+// the same.
+func readsAtEach(pts []Point, with func(Point) string) string {
+	type counted struct {
+		of   figure.Figure
+		unit string
+	}
+	kind := func(p Point) counted {
+		switch {
+		case !p.Figures.Has(figure.BlockReadsPerGet):
+			return counted{}
+		case p.Figures.BlockReadSource == "":
+			return counted{figure.BlockReadsPerGet, "block reads per Get"}
+		case p.readAhead():
+			return counted{figure.DeviceReadBytesPerGet, "bytes per Get from the device"}
+		}
+		return counted{figure.BlockReadsPerGet, "page faults per Get"}
+	}
+
+	first := kind(pts[0])
+	for _, p := range pts {
+		if k := kind(p); k != first || k.unit == "" {
+			return ""
+		}
+	}
+
+	if len(pts) > fewStops {
+		pts = []Point{pts[0], pts[len(pts)-1]}
+	}
+
+	if !strings.Contains(fromTo(pts, first.of, doc.PerGet), " ") {
+		return ""
+	}
+
+	number := doc.PerGet
+	if first.of == figure.DeviceReadBytesPerGet {
+		number = doc.Number
+	}
+
+	text, unit := "", " "+first.unit // once
+	for i, p := range pts {
+		if i > 0 {
+			text += ", "
+		}
+
+		text += number(p.Figures.OrZero(first.of)) + p.rangeOf(first.of, number) + unit + with(p)
+		unit = ""
+	}
+
+	switch {
+	case first.of == figure.DeviceReadBytesPerGet:
+	case have(pts, figure.DeviceReadsPerGet):
+		derived, _ := pts[len(pts)-1].derivedDeviceReads()
+		text += " (" + fromTo(pts, figure.DeviceReadsPerGet, doc.PerGet) + " device reads" +
+			derived + ")"
+	case have(pts, figure.DeviceReadBytesPerGet):
+		text += " (" + fromTo(pts, figure.DeviceReadBytesPerGet, doc.Number) +
+			" bytes from the device)"
+	}
+
+	memory := doc.Distinct(pts, Point.inMemory)
+	if len(memory) == 1 && memory[0] != "" {
+		text += "," + memory[0]
+	}
+
+	return text
+}
+
+// have reports whether all points have a figure.
+func have(pts []Point, f figure.Figure) bool {
+	return !slices.ContainsFunc(pts, func(p Point) bool { return !p.Figures.Has(f) })
+}
+
+// fromTo is the least and the most of a figure over some points.
+func fromTo(pts []Point, of figure.Figure, number func(float64) string) string {
+	value := func(p Point) float64 { return p.Figures.OrZero(of) }
+	compare := func(a, b Point) int { return cmp.Compare(value(a), value(b)) }
+	low, high := number(value(slices.MinFunc(pts, compare))),
+		number(value(slices.MaxFunc(pts, compare)))
+	if low == high {
+		return low
+	}
+	return low + " to " + high
+}
+
+// rangeOf is the range of a figure over runs, in brackets.
+func (p Point) rangeOf(of figure.Figure, number func(float64) string) string {
+	if r := p.Spread[of.Key]; r.Low < r.High && number(r.Low) != number(r.High) {
+		return " (" + number(r.Low) + " to " + number(r.High) + ")"
+	}
+	return ""
 }
 
 // reached is "fewer than 2 block reads per Get with a cache of 45 MiB or more, fewer than
@@ -424,6 +533,14 @@ func (c curve) rankRivals() []string {
 	}
 
 	var out []string
+	if all := c.stops(); len(all) > 0 {
+		last := all[len(all)-1]
+		name := func(p Point) string { return " of " + c.sweep.entrant(p) }
+		if pts := measured(c.at(last)); len(pts) > 1 && readsAtEach(pts, name) != "" {
+			out = append(out, readsAtEach(pts, name)+c.with(last)+".")
+		}
+	}
+
 	for _, outcome := range outcomes {
 		at, text := stops[outcome], outcome
 		last := at[len(at)-1]
@@ -491,23 +608,22 @@ func (r ranking) unranked() string {
 
 // speeds lists Gets a second with their ranges, in the order of the axes.
 func (c curve) speeds(pts []Point, stop string) string {
-	text := doc.List(pts, func(p Point) string {
+	return doc.List(pts, func(p Point) string {
 		return c.sweep.entrant(p) + " " + doc.ShortCount(p.Figures.OrZero(figure.GetsPerSecond)) +
 			p.getsRange()
-	}) + " Gets/s"
-	if stop != "" && c.x != "" && len(c.stops()) > 1 {
-		text += " with " + counted1(c.x, []string{stop})
+	}) + " Gets/s" + c.with(stop)
+}
+
+// with is " with 4 threads", where there are several stops to tell apart.
+func (c curve) with(stop string) string {
+	if stop == "" || c.x == "" || len(c.stops()) < 2 {
+		return ""
 	}
-	return text
+	return " with " + counted1(c.x, []string{stop})
 }
 
 // getsRange is the range of Gets a second over the repeats, in brackets.
-func (p Point) getsRange() string {
-	if r := p.Spread[figure.GetsPerSecond.Key]; r.Low < r.High {
-		return " (" + doc.ShortCount(r.Low) + " to " + doc.ShortCount(r.High) + ")"
-	}
-	return ""
-}
+func (p Point) getsRange() string { return p.rangeOf(figure.GetsPerSecond, doc.ShortCount) }
 
 // rankStops is the answer where threads, handles or sizes vary alone.
 func (c curve) rankStops() string {
@@ -518,13 +634,24 @@ func (c curve) rankStops() string {
 			" with " + at(p)
 	}
 
-	r, ranked := rank(ok)
-	if !ranked {
-		text := speed(ok[0])
-		if last := ok[len(ok)-1]; len(ok) > 1 {
-			text += ", " + speed(last) + "; " + r.unranked()
+	named := "" // once
+	reads := readsAtEach(ok, func(p Point) string {
+		value := p.Axes[c.x]
+		if named == "" {
+			value = at(p)
+			named = value
 		}
-		return text + "; " + readsAt(ok[len(ok)-1]) + "."
+		return " with " + value
+	})
+	r, ranked := rank(ok)
+	switch last := ok[len(ok)-1]; {
+	case ranked:
+	case len(ok) == 1:
+		return speed(last) + "; " + readsAt(last) + "."
+	case reads == "":
+		return speed(ok[0]) + ", " + speed(last) + "; " + r.unranked() + "; " + readsAt(last) + "."
+	default: // counts are certain, speeds are not
+		return reads + "; " + speed(ok[0]) + ", " + speed(last) + "; " + r.unranked() + "."
 	}
 
 	// Of those that cannot be told apart the first: the fewest threads, the least
@@ -545,5 +672,5 @@ func (c curve) rankStops() string {
 			doc.List(r.leaders[1:], func(p Point) string { return p.Axes[c.x] })
 	}
 
-	return text + "; " + readsAt(best) + "."
+	return text + "; " + cmp.Or(reads, readsAt(best)) + "."
 }

@@ -482,3 +482,36 @@ func TestPagesHaveNoTypes(t *testing.T) {
 		t.Errorf("data reads that were counted: %v", v)
 	}
 }
+
+// Counts come first, one for each engine or size, not that of the last one alone.
+func TestReadsOfEach(t *testing.T) {
+	reads := func(perGet float64) func(*result.Run) {
+		return func(r *result.Run) {
+			r.Figures.Record(figure.BlockReadsPerGet, perGet)
+			r.Figures.Record(figure.DeviceReadsPerGet, perGet)
+		}
+	}
+
+	for _, c := range []struct {
+		about    string
+		settings []setting
+		want     string
+	}{
+		{"engines", []setting{
+			{engine: "pebble1", threads: "1", speed: 1000, change: reads(1.5)},
+			{engine: "rocksdb", threads: "1", speed: 900, change: reads(2)},
+		}, "1.50 block reads per Get of pebble1, 2.00 of rocksdb (1.50 to 2.00 device reads)"},
+		{"one engine", []setting{
+			{engine: "pebble1", threads: "1", handles: "100", speed: 1000, change: reads(3)},
+			{engine: "pebble1", threads: "1", handles: "200", speed: 900, change: reads(2)},
+		}, "3.00 block reads per Get with 100 handles, 2.00 with 200 (2.00 to 3.00 device reads)"},
+		{"alike", []setting{
+			{engine: "pebble1", threads: "1", speed: 1000, change: reads(2)},
+			{engine: "pebble1", threads: "2", speed: 900, change: reads(2)},
+		}, "1k Gets/s with 1 thread, 900 Gets/s with 2 threads; too few runs"},
+	} {
+		if got := sentences(t, enginesSweep(t, c.settings...)); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", c.about, got, c.want)
+		}
+	}
+}
