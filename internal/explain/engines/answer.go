@@ -533,11 +533,12 @@ func (c curve) rankRivals() []string {
 	}
 
 	var out []string
-	if all := c.stops(); len(all) > 0 {
-		last := all[len(all)-1]
-		name := func(p Point) string { return " of " + c.sweep.entrant(p) }
-		if pts := measured(c.at(last)); len(pts) > 1 && readsAtEach(pts, name) != "" {
-			out = append(out, readsAtEach(pts, name)+c.with(last)+".")
+	name := func(p Point) string { return " of " + c.sweep.entrant(p) }
+	for i, stop := range c.stops() {
+		if pts := measured(c.at(stop)); (i == 0 || i == len(c.stops())-1) && len(pts) > 1 {
+			if reads := readsAtEach(pts, name); reads != "" {
+				out = append(out, reads+c.with(stop)+".")
+			}
 		}
 	}
 
