@@ -63,7 +63,7 @@ func (d *db) openFamilies() error {
 		for i, name := range open {
 			// As it is shown, for names that cannot be typed.
 			if at := slices.IndexFunc(all, func(have string) bool {
-				return have == name || unit.Printable(have) == name
+				return unit.Is(have, name)
 			}); at >= 0 {
 				open[i] = all[at]
 				continue

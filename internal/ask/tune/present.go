@@ -194,7 +194,7 @@ func (a *Request) ReadStoredOptions(dir string) error {
 	of, _ := subject.EngineOf(a.Gets.Spec.Engine)
 	a.Warnings = dbformat.OptionWarnings(filepath.Join(dir, name), sections, func(is string) bool {
 		asked := cmp.Or(family, "default")
-		return is == asked || unit.Printable(is) == asked
+		return unit.Is(is, asked)
 	})
 	for _, s := range sections {
 		if limit, err := strconv.Atoi(s.Values["max_open_files"]); err == nil {
@@ -207,7 +207,7 @@ func (a *Request) ReadStoredOptions(dir string) error {
 		family = cmp.Or(family, "default")
 		options := map[string]string{}
 		for _, s := range sections {
-			if s.Kind == "DBOptions" || s.Name == family || unit.Printable(s.Name) == family {
+			if s.Kind == "DBOptions" || unit.Is(s.Name, family) {
 				maps.Copy(options, s.Values)
 			}
 		}

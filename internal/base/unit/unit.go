@@ -212,7 +212,21 @@ func Printable(name string) string {
 			!strings.ContainsFunc(name, unicode.IsControl) {
 		return name
 	}
-	return quoted[1 : len(quoted)-1]
+	// One spelling of every byte: operators know their families as \x08, not as \b.
+	return controls.Replace(quoted[1 : len(quoted)-1])
+}
+
+var controls = strings.NewReplacer(`\\`, `\\`, `\a`, `\x07`, `\b`, `\x08`, `\t`, `\x09`, `\n`, `\x0a`,
+	`\v`, `\x0b`, `\f`, `\x0c`, `\r`, `\x0d`)
+
+// Is reports whether a typed text means a name: itself, as Printable shows it, or in another
+// spelling of Go's, such as \b for \x08.
+func Is(name, typed string) bool {
+	if name == typed || Printable(name) == typed {
+		return true
+	}
+	spelt, err := strconv.Unquote(`"` + typed + `"`)
+	return err == nil && spelt == name
 }
 
 // Plural is a number of things, such as "1 run" or "3 runs".

@@ -115,7 +115,8 @@ func TestPrintable(t *testing.T) {
 	for name, want := range map[string]string{
 		"default": "default",
 		"\x06":    `\x06`,
-		"\n":      `\n`,
+		"\n":      `\x0a`,
+		"\b":      `\x08`,
 		"a \"b\"": "a \"b\"",
 		`a\b`:     `a\b`,
 		"\xff":    `\xff`,
@@ -125,5 +126,13 @@ func TestPrintable(t *testing.T) {
 		if got := Printable(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
+
+		if !Is(name, name) || !Is(name, want) || Is(name, "other") {
+			t.Errorf("%q is not %q", name, want)
+		}
+	}
+
+	if !Is("\b", `\b`) || !Is("\b", `\x08`) || Is("\b", `\x09`) {
+		t.Error("spellings of a byte differ")
 	}
 }

@@ -149,7 +149,7 @@ func (m *manifest) apply(e *lsmtail.Edit) {
 func (m *manifest) family(name string) (*Family, error) {
 	var have []string
 	for _, f := range m.families {
-		if !f.dropped && (f.Name == name || unit.Printable(f.Name) == name) {
+		if !f.dropped && unit.Is(f.Name, name) {
 			return f, f.supported()
 		}
 		have = append(have, unit.Printable(f.Name))

@@ -72,7 +72,7 @@ func readOptions(
 	}
 
 	isFamily := func(name string) bool {
-		return name == family || unit.Printable(name) == family
+		return unit.Is(name, family)
 	}
 	warnings = dbformat.OptionWarnings(filepath.Join(dir, name), sections, isFamily)
 	if w, is := dbformat.HighShareWarning(dir, sections); is {
