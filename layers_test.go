@@ -414,6 +414,7 @@ var ladder = []rung{
 		"cmd/statelab-run-parquet": {"internal/chain/accesses", "internal/chain/xatu"},
 		"cmd/statelab-run-pebble":  {"engines/pebble1", "engines/pebble2", "runner"},
 		"cmd/statelab-run-rocksdb": {"engines/rocksdb", "runner"},
+		"scripts/licences":         {},
 		"scripts/load":             {"internal/observe/host"},
 		"scripts/provenance":       {},
 		"scripts/ring":             {"internal/base/testring"},

@@ -32,8 +32,8 @@ func TestFromAModuleProxy(t *testing.T) {
 	outside := []string{
 		"GOPROXY=file://" + filepath.ToSlash(proxy) + ",file://" + modules + "/cache/download," +
 			others, // for what this machine has not downloaded yet
-		"GOFLAGS=-mod=mod -modcacherw " + os.Getenv("GOFLAGS"), "GONOSUMDB=*", "GOWORK=off", "GOMODCACHE=" + t.TempDir(),
-		"GOBIN=" + installed, "CGO_ENABLED=0",
+		"GOFLAGS=-mod=mod -modcacherw " + os.Getenv("GOFLAGS"), "GONOSUMDB=*", "GOWORK=off",
+		"GOMODCACHE=" + t.TempDir(), "GOBIN=" + installed, "CGO_ENABLED=0",
 	}
 
 	t.Run("install", func(t *testing.T) {

@@ -40,7 +40,8 @@ librocksdb-sys = "=0.17.3"
 // ours are modules and crates of this repository.
 const ours = "github.com/statelab/"
 
-var textNames = regexp.MustCompile(`(?i)^(li[cs]en[cs]e|copying|notice|patents|copyright)([^a-z]|$)`)
+var textNames = regexp.MustCompile(
+	`(?i)^(li[cs]en[cs]e|copying|notice|patents|copyright)([^a-z]|$)`)
 
 // A component is a module, a crate or a standard library, in the folder of its sources.
 type component struct {
@@ -301,8 +302,8 @@ func print(all []component) error {
 	}
 
 	if len(declared) > 0 {
-		fmt.Printf("\n%s\nPackages without a text of a licence, and the licence that they declare\n\n%s\n",
-			strings.Repeat("=", 80), strings.Join(declared, "\n"))
+		fmt.Printf("\n%s\nPackages without a text of a licence, and the licence that they "+
+			"declare\n\n%s\n", strings.Repeat("=", 80), strings.Join(declared, "\n"))
 	}
 
 	return nil

@@ -116,6 +116,7 @@ type collector struct {
 	opened  time.Duration // the open window
 	since   time.Time     // when it was opened; zero: none is open
 	watched time.Duration // in closed ones
+	told    time.Duration // of all, what was in the seconds that are over
 	windows []window
 	live    *live
 
@@ -406,18 +407,23 @@ func (c *collector) Window(open bool, at time.Duration) {
 
 // Second implements probe.Events.
 func (c *collector) Second() error {
-	tick, took := c.second.end(uint64(c.secondGets))
-	tick.Ops, tick.OpsPerSecond = uint64(c.secondGets), float64(c.secondGets)/took
-	if c.secondGets > 0 {
-		tick.BlockReadsPerOp = new(float64(c.secondRead) / float64(c.secondGets))
-	}
-	c.secondGets, c.secondRead = 0, 0
-	c.second.tick(tick)
 	observed := c.watched
 	if !c.since.IsZero() {
 		observed += time.Since(c.since)
 	}
 
+	tick, _ := c.second.end(uint64(c.secondGets))
+	tick.Ops = uint64(c.secondGets)
+	if seen := (observed - c.told).Seconds(); seen > 0 { // perhaps only a part of the second
+		tick.OpsPerSecond = float64(c.secondGets) / seen
+	}
+
+	c.told = observed
+	if c.secondGets > 0 {
+		tick.BlockReadsPerOp = new(float64(c.secondRead) / float64(c.secondGets))
+	}
+	c.secondGets, c.secondRead = 0, 0
+	c.second.tick(tick)
 	c.live.tell(observed)
 	return nil
 }

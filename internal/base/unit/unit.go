@@ -216,8 +216,8 @@ func Printable(name string) string {
 	return controls.Replace(quoted[1 : len(quoted)-1])
 }
 
-var controls = strings.NewReplacer(`\\`, `\\`, `\a`, `\x07`, `\b`, `\x08`, `\t`, `\x09`, `\n`, `\x0a`,
-	`\v`, `\x0b`, `\f`, `\x0c`, `\r`, `\x0d`)
+var controls = strings.NewReplacer(`\\`, `\\`, `\a`, `\x07`, `\b`, `\x08`, `\t`, `\x09`,
+	`\n`, `\x0a`, `\v`, `\x0b`, `\f`, `\x0c`, `\r`, `\x0d`)
 
 // Is reports whether a typed text means a name: itself, as Printable shows it, or in another
 // spelling of Go's, such as \b for \x08.

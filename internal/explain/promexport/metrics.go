@@ -87,13 +87,14 @@ var (
 	watchSeconds = metric{ofWatch + "observed_seconds_total",
 		"Time in which every Get of the process was seen.", counter}
 	watchGets = metric{ofWatch + "gets_total",
-		"Gets of the process, by kind of key.", counter}
+		"Gets of the process in the observed seconds, by kind of key.", counter}
 	watchAbsent = metric{ofWatch + "gets_absent_total",
-		"Negative lookups: Gets of the process that found nothing, by kind of key.", counter}
+		"Negative lookups in the observed seconds: Gets of the process that found nothing, by kind " +
+			"of key.", counter}
 	watchGetSeconds = metric{ofWatch + "get_seconds_total",
-		"Time that threads of the process spent in Gets, by kind of key.", counter}
+		"Time that threads spent in Gets in the observed seconds, by kind of key.", counter}
 	watchSeeks = metric{ofWatch + "seeks_total",
-		"Seeks of iterators by the process, of RocksDB.", counter}
+		"Seeks of iterators by the process in the observed seconds.", counter}
 	watchReads = metric{ofWatch + "table_reads_total",
 		"Reads of tables by the process, by purpose: those for Gets are block reads.", counter}
 	watchFaults = metric{ofWatch + "major_page_faults_total",

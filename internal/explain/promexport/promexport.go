@@ -103,6 +103,9 @@ func (l *Live) Run(n, total int) {
 	l.run = [2]int{n, total}
 }
 
+// watchVerb is the verb whose operations are another process's.
+const watchVerb = "watch"
+
 // collect adds the progress.
 func (l *Live) collect(f families) {
 	l.mutex.Lock()
@@ -111,8 +114,11 @@ func (l *Live) collect(f families) {
 		f.add(m, v, append(label, "verb", l.verb)...)
 	}
 
-	send(runOperations, l.operations)
-	send(runDeviceBytes, l.deviceReadBytes)
+	if l.verb != watchVerb { // whose counters are of the observed seconds, by names of their own
+		send(runOperations, l.operations)
+		send(runDeviceBytes, l.deviceReadBytes)
+	}
+
 	if l.run[1] > 0 {
 		send(runNumber, float64(l.run[0]))
 		send(runExpected, float64(l.run[1]))

@@ -94,6 +94,13 @@ func (t *Target) Choose(name string) error {
 
 // Named is the one other process of a name: that of its command or of its program's file.
 func Named(name string) (pid int, err error) {
+	none := engine.Fail(engine.CodeNotFound, "no process has the name %s", name)
+	if named := inCommandLines(name); named != "" {
+		none = none.WithRemedy("its command line has it: %s. Name it with --pid", named)
+	} else {
+		none = none.WithRemedy("ps -e lists all names")
+	}
+
 	return one(func(p procfs.Proc) bool {
 		comm, err := p.Comm()
 		if err != nil {
@@ -106,9 +113,34 @@ func Named(name string) (pid int, err error) {
 		}
 
 		return comm == name || filepath.Base(strings.TrimSuffix(program, deleted)) == name
-	}, "the name "+name,
-		engine.Fail(engine.CodeNotFound, "no process has the name %s", name).
-			WithRemedy("ps -e lists all names"))
+	}, "the name "+name, none)
+}
+
+// inCommandLines lists the processes that have a text in their arguments: Besu's process is named
+// java.
+func inCommandLines(text string) string {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return "" // the error that one finds is told
+	}
+
+	var found []string
+	for _, p := range all {
+		args, err := p.CmdLine()
+		if err != nil || p.PID == os.Getpid() || len(args) == 0 {
+			continue
+		}
+
+		if strings.Contains(strings.ToLower(strings.Join(args[1:], " ")), strings.ToLower(text)) {
+			found = append(found, fmt.Sprintf("%d (%s)", p.PID, filepath.Base(args[0])))
+		}
+	}
+
+	const few = 3
+	if len(found) > few {
+		return ""
+	}
+	return strings.Join(found, ", ")
 }
 
 // FindOwner is the process that has files of the database in dir open.

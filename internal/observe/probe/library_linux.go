@@ -70,7 +70,8 @@ func (t *Target) codeFiles() (map[string]string, error) {
 	return files, nil
 }
 
-// symbols are the functions that a file names: those that it exports, or, of a program, all.
+// symbols are the functions that a file names: those that it exports, and where it has not been
+// stripped, all. A library in which RocksDB is linked, such as a module of Python, exports few.
 func symbols(path string) map[string]*elf.Symbol {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -79,13 +80,9 @@ func symbols(path string) map[string]*elf.Symbol {
 
 	defer file.Close() // read only
 	named := map[string]*elf.Symbol{}
-	exported, err := file.DynamicSymbols()
-	if err != nil || file.Type == elf.ET_EXEC || len(exported) == 0 ||
-		file.Section(".interp") != nil {
-		all, err := file.Symbols()
-		if err == nil {
-			exported = append(exported, all...)
-		}
+	exported, _ := file.DynamicSymbols() // a static program has none
+	if all, err := file.Symbols(); err == nil {
+		exported = append(exported, all...)
 	}
 
 	for i, s := range exported {
