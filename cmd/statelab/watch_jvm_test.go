@@ -86,8 +86,9 @@ func TestVerdictNamesTheBottleneckOfAJVM(t *testing.T) {
 				families[k.Kind] = near(float64(k.Gets), float64(gets)/4, 0.05)
 			}
 
-			if want := map[string]bool{"column family default": true, `column family \x06`: true,
-				`column family \x08`: true, `column family \x09`: true}; !maps.Equal(families, want) {
+			want := map[string]bool{"column family default": true, `column family \x06`: true,
+				`column family \x08`: true, `column family \x09`: true}
+			if !maps.Equal(families, want) {
 				t.Errorf("%s: Gets by column family: %v", c.name, w.Keys)
 			}
 			return w

@@ -89,8 +89,8 @@ var (
 	watchGets = metric{ofWatch + "gets_total",
 		"Gets of the process in the observed seconds, by kind of key.", counter}
 	watchAbsent = metric{ofWatch + "gets_absent_total",
-		"Negative lookups in the observed seconds: Gets of the process that found nothing, by kind " +
-			"of key.", counter}
+		"Negative lookups in the observed seconds: Gets of the process that found nothing, by " +
+			"kind of key.", counter}
 	watchGetSeconds = metric{ofWatch + "get_seconds_total",
 		"Time that threads spent in Gets in the observed seconds, by kind of key.", counter}
 	watchSeeks = metric{ofWatch + "seeks_total",
