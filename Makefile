@@ -48,7 +48,7 @@ CLUSTER_NEEDS := slurmctld:slurmctld,slurm-wlm slurmd:slurmd,slurm-wlm munged:mu
 .PHONY: help statelab build platforms go-runners runners rocksdb rust trees demo tools needs lint format vet
 .PHONY: test ci slow check ci-under-load tidy test-unit test-e2e unit e2e c-engines rust-tests tree-modules fixtures
 .PHONY: slow-parts staticcheck revive clippy shellcheck soak watched race fuzz bench dist dist-test dist-check clean
-.PHONY: ci-needs test-needs cluster-needs cluster-test storm damage audit bench-peers outdated site site-test
+.PHONY: bpf ci-needs test-needs cluster-needs cluster-test storm damage audit bench-peers outdated site site-test
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
@@ -74,6 +74,7 @@ help:
 #:   dist      a tarball, a package of Debian and more of bin/ in dist/ (ARCH=arm64;
 #:             SIGN_KEY=file signs them); dist-test FILE=...: one in an empty Debian
 #:   bench     all benchmarks; bench-peers: beside db_bench and others
+#:   bpf       recompiles what watch runs in the kernel (installs clang 19)
 #:   site      this documentation as pages that can be searched, in site/
 #:   audit outdated   vulnerabilities; newer versions (both need the internet)
 
@@ -200,10 +201,17 @@ needs:
 	@scripts/needs $(RUNNER_NEEDS)
 
 # What tests run beside our own programs.
-TEST_NEEDS := prometheus:prometheus db_bench:rocksdb-tools
+TEST_NEEDS = prometheus:prometheus db_bench:rocksdb-tools $(BPF_NEEDS)
 
 test-needs: tools
 	@scripts/needs $(TEST_NEEDS)
+
+# What watch runs in the kernel is compiled by this version, and the result is in the repository. A package of headers has no command.
+BPF_NEEDS := clang-19@19.1.7:clang-19 llvm-strip-19:llvm-19 $(if $(wildcard /usr/include/bpf/bpf_helpers.h),,libbpf:libbpf-dev)
+
+bpf: tools
+	@scripts/needs $(BPF_NEEDS)
+	$(GO) generate ./internal/observe/probe
 
 # What needs no Linux must build elsewhere: predict, simulate, inspect, advise, report, compare, serve. Files that hold tests
 # are compiled on Linux alone. Windows has least in common with Linux; slow builds for macOS too.

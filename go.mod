@@ -83,3 +83,5 @@ require (
 	golang.org/x/exp v0.0.0-20230626212559-97b1e661b5df // indirect
 	golang.org/x/text v0.43.0 // indirect
 )
+
+tool github.com/cilium/ebpf/cmd/bpf2go

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"debug/gosym"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -92,15 +91,12 @@ func open(t *Target) (p *Probe, err error) {
 	}
 
 	if err == nil {
-		err = p.load(namespace, p.programs.inWindow(), marked{p.programs.reading, readAsked})
-	}
-
-	if err == nil {
-		p.reader, err = ringbuf.NewReader(p.programs.ring)
+		p.device = device{p.programs.of.DeviceNumber, p.programs.of.Device}
+		p.reader, err = ringbuf.NewReader(p.programs.of.Events)
 	}
 
 	if err != nil {
-		return nil, errors.Join(refused(err), p.device.close(), p.programs.close())
+		return nil, errors.Join(refused(err), p.programs.close())
 	}
 
 	return p, nil
@@ -113,15 +109,14 @@ func (p *Probe) Cost() Cost { return p.cost }
 func (p *Probe) Lost() (Lost, error) { return p.programs.counted() }
 
 // Batches are the lookups of many keys at once that began in windows so far.
-func (p *Probe) Batches() (Batches, error) { return p.programs.batches() }
+func (p *Probe) Batches() (Batches, error) { return p.programs.looked() }
 
 // OnDevice counts the reads of the block device that holds a file, from now on.
 func (p *Probe) OnDevice(path string) error { return p.on(path) }
 
 // Close detaches from the process, and removes everything from the kernel.
 func (p *Probe) Close() error {
-	return errors.Join(p.detach(), closeAll(p.traced), p.reader.Close(), p.device.close(),
-		p.programs.close())
+	return errors.Join(p.detach(), closeAll(p.traced), p.reader.Close(), p.programs.close())
 }
 
 // Attach begins to watch; what is seen waits for Watch.
@@ -148,19 +143,19 @@ func (p *Probe) attach() (err error) {
 	}
 
 	for i, at := range p.target.code.places {
-		if err := p.uprobes(&p.ends, p.programs.exit[i], at.returns); err != nil {
+		if err := p.uprobes(&p.ends, p.programs.gets[i].Ends, at.returns); err != nil {
 			return err
 		}
 	}
 
 	for i, at := range p.target.code.together {
-		if err := p.uprobes(&p.ends, p.programs.togetherExit[i], at.returns); err != nil {
+		if err := p.uprobes(&p.ends, p.programs.together[i].Ends, at.returns); err != nil {
 			return err
 		}
 	}
 
 	seeks, seekEnds := p.target.code.seekOffsets()
-	if err := p.uprobes(&p.ends, p.programs.seekExit, seekEnds); err != nil {
+	if err := p.uprobes(&p.ends, p.programs.seeks.Ends, seekEnds); err != nil {
 		return err
 	}
 
@@ -168,25 +163,25 @@ func (p *Probe) attach() (err error) {
 		return err
 	}
 
-	if err := p.uprobes(&p.begins, p.programs.seekEntry, seeks); err != nil {
+	if err := p.uprobes(&p.begins, p.programs.seeks.Begins, seeks); err != nil {
 		return err
 	}
 
 	for i, at := range p.target.code.places {
-		if err := p.uprobes(&p.begins, p.programs.entry[i], []uint64{at.entry}); err != nil {
+		if err := p.uprobes(&p.begins, p.programs.gets[i].Begins, []uint64{at.entry}); err != nil {
 			return err
 		}
 	}
 
 	for i, at := range p.target.code.together {
 		entry := []uint64{at.entry}
-		if err := p.uprobes(&p.begins, p.programs.togetherEntry[i], entry); err != nil {
+		if err := p.uprobes(&p.begins, p.programs.together[i].Begins, entry); err != nil {
 			return err
 		}
 	}
 
 	for i, at := range p.target.code.batches {
-		if err := p.uprobes(&p.begins, p.programs.batch[i], []uint64{at.entry}); err != nil {
+		if err := p.uprobes(&p.begins, p.programs.batches[i].Begins, []uint64{at.entry}); err != nil {
 			return err
 		}
 	}
@@ -205,7 +200,7 @@ func (c *code) seekOffsets() (begin, end []uint64) {
 // setWindow begins or ends what the tracepoints report.
 func (p *Probe) setWindow(open bool) error {
 	p.open = open
-	return p.programs.window.Put(uint32(0), map[bool]uint64{true: 1}[open])
+	return p.programs.of.Window.Set(map[bool]uint64{true: 1}[open])
 }
 
 // noTracepoint says why a tracepoint cannot be attached to.
@@ -237,7 +232,7 @@ func tracing() bool {
 // 6.10, unless mended later, it sees the one thread of that number alone. A mended kernel refuses a
 // negative number at once; others look for its process.
 func (p *Probe) allThreads() bool {
-	l, err := p.program.UprobeMulti(nil, p.programs.entry[0],
+	l, err := p.program.UprobeMulti(nil, p.programs.gets[0].Begins,
 		&link.UprobeMultiOptions{
 			Addresses: []uint64{p.target.code.places[0].entry},
 			PID:       math.MaxUint32,
@@ -478,100 +473,98 @@ func (w *watching) drain(ctx context.Context, until time.Time) error {
 
 // report hands an event on.
 func (w *watching) report(event []byte) {
-	word := func(at int) uint64 { return binary.NativeEndian.Uint64(event[at:]) }
-	half := func(at int) uint32 { return binary.NativeEndian.Uint32(event[at:]) }
-	native := w.target.Engine.Module == ""
-	switch kind, number := half(getKind)&(1<<kindBits-1), half(getKind)>>kindBits; kind {
-	case kindTogether:
+	call, rest := as[bpfCall](event)
+	kind := bpfEventKind(call.Kind)
+	switch id := (GetID{call.Goroutine, call.Start}); kind {
+	case bpfEventKindTOGETHER:
 		w.gets += 2 // its functions are probed thrice or more
+		of, _ := as[bpfTogether](event)
 		w.together = Together{
-			ID:       GetID{word(getGoroutine), word(getStart)},
-			Keys:     int(word(togetherCount)),
-			OneByOne: w.target.Engine.Together[number].OneByOne(),
+			ID:       id,
+			Keys:     int(of.Count),
+			OneByOne: w.target.Engine.Together[call.Function].OneByOne(),
 		}
 
-		if w.inside(time.Duration(w.together.ID.Start)) {
+		if w.inside(time.Duration(id.Start)) {
 			w.on.Together(&w.together)
 		}
-
-		return
-	case kindSeek:
+	case bpfEventKindSEEK:
 		w.gets++
-		w.iterating[word(getGoroutine)] = true
-		seek := Seek{time.Duration(word(getStart)), time.Duration(word(getEnd))}
+		w.iterating[id.Goroutine] = true
+		seek := Seek{time.Duration(call.Start), time.Duration(call.End)}
 		if w.inside(seek.Start) {
 			w.on.Seek(&seek)
 		}
+	case bpfEventKindGET, bpfEventKindKEY:
+		w.reportGet(kind, call, rest)
+	case bpfEventKindREAD:
+		w.reportRead(event)
+	}
+}
 
-		return
-	case kindGet, kindKey:
-		var f subject.Function
-		if kind == kindKey {
-			w.reads++ // a key costs as much
-		} else {
-			w.gets++
-			f = w.target.Engine.Gets[number]
-		}
+func (w *watching) native() bool { return w.target.Engine.Module == "" }
 
-		found := word(getFound)
-		if f.Bool {
-			found &= math.MaxUint8
-		}
-
-		w.get = Get{
-			ID:       GetID{word(getGoroutine), word(getStart)},
-			Start:    time.Duration(word(getStart)),
-			End:      time.Duration(word(getEnd)),
-			KeyBytes: int(half(getKeyBytes)),
-			Found:    (found != 0) != (f.Inverted || native),
-			Reads:    uint32(word(getReads)),
-			Database: word(getDatabase),
-			Family:   word(getFamily),
-			InBatch:  kind == kindKey,
-		}
-
-		const absent = 1 // rocksdb::Status::kNotFound
-		if !w.get.Found && (!native || found != absent) {
-			w.get.ErrorData = word(getError)
-		}
-
-		w.get.Key = event[getKey : getKey+min(w.get.KeyBytes, MaxKeyBytes)]
-		if w.inside(w.get.Start) {
-			w.on.Get(&w.get)
-		}
-
-		return
+func (w *watching) reportGet(kind bpfEventKind, call *bpfCall, key []byte) {
+	var f subject.Function
+	if kind == bpfEventKindKEY {
+		w.reads++ // a key costs as much
+	} else {
+		w.gets++
+		f = w.target.Engine.Gets[call.Function]
 	}
 
+	found := call.Found
+	if f.Bool {
+		found &= math.MaxUint8
+	}
+
+	w.get = Get{
+		ID:       GetID{call.Goroutine, call.Start},
+		Start:    time.Duration(call.Start),
+		End:      time.Duration(call.End),
+		Key:      key[:min(int(call.KeyBytes), MaxKeyBytes)],
+		KeyBytes: int(call.KeyBytes),
+		Found:    (found != 0) != (f.Inverted || w.native()),
+		Reads:    uint32(call.Reads),
+		Database: call.Database,
+		Family:   call.Family,
+		InBatch:  kind == bpfEventKindKEY,
+	}
+
+	const absent = 1 // rocksdb::Status::kNotFound
+	if !w.get.Found && (!w.native() || found != absent) {
+		w.get.ErrorData = call.Error
+	}
+
+	if w.inside(w.get.Start) {
+		w.on.Get(&w.get)
+	}
+}
+
+func (w *watching) reportRead(event []byte) {
+	r, _ := as[bpfRead](event)
 	w.reads++
 	w.read = Read{
-		Start:       time.Duration(word(readStart)),
-		End:         time.Duration(word(readEnd)),
-		Descriptor:  int(half(readDescriptor)),
-		Offset:      int64(word(readOffset)),
-		Bytes:       int(int64(word(readResult))),
-		File:        File{userDevice(word(readDevice)), word(readInode), half(readGeneration)},
-		DeviceReads: word(readAsked),
-		DeviceBytes: word(readAsked + 8),
+		Start:       time.Duration(r.Start),
+		End:         time.Duration(r.End),
+		Descriptor:  int(uint32(r.Descriptor)),
+		Offset:      r.Offset,
+		Bytes:       int(r.Result),
+		File:        File{userDevice(r.Device), r.Inode, r.Generation},
+		DeviceReads: r.DeviceReads,
+		DeviceBytes: r.DeviceBytes,
 	}
 
 	began := w.read.Start
-	if start := word(readGetStart); half(readKind)>>kindBits == kindSeek {
-		began, w.read.InSeek, w.read.Purpose = time.Duration(start), true, subject.ForIterators
-	} else if start != 0 {
-		w.read.Get, began = GetID{word(readGoroutine), start}, time.Duration(start)
-	} else if native {
-		name, _, _ := bytes.Cut(event[readStack:readStack+threadName], []byte{0})
-		w.read.Purpose = purposeOf(string(name), w.target.Engine.Purposes)
-		if w.read.Purpose == subject.ForOther && w.iterating[word(readGoroutine)] {
-			w.read.Purpose = subject.ForIterators
-		}
-	} else {
-		var stack []uint64
-		for at := 0; at < int(int32(half(readFrames))); at += 8 {
-			stack = append(stack, word(readStack+at))
-		}
-		w.read.Purpose = w.target.code.functions.purpose(stack, w.target.Engine.Purposes)
+	switch {
+	case bpfEventKind(r.In) == bpfEventKindSEEK:
+		began, w.read.InSeek = time.Duration(r.CallStart), true
+		w.read.Purpose = subject.ForIterators
+	case r.CallStart != 0:
+		w.read.Get = GetID{r.Goroutine, r.CallStart}
+		began = time.Duration(r.CallStart)
+	default:
+		w.read.Purpose = w.purpose(event)
 	}
 
 	if w.inside(began) {
@@ -579,13 +572,23 @@ func (w *watching) report(event []byte) {
 	}
 }
 
-// minorBits are those of a device's number in the kernel.
-const minorBits = 20
+// purpose is that of a read of no call.
+func (w *watching) purpose(event []byte) string {
+	other, whose := as[bpfOtherRead](event)
+	of := w.target.Engine.Purposes
+	if !w.native() {
+		whose = whose[:max(0, other.StackBytes)]
+		stack := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(whose))), len(whose)/8)
+		return w.target.code.functions.purpose(stack, of)
+	}
 
-// userDevice is a device's number as stat tells it.
-func userDevice(kernel uint64) uint64 {
-	major, minor := kernel>>minorBits, kernel&(1<<minorBits-1)
-	return minor&0xff | major<<8 | (minor&^0xff)<<12
+	name, _, _ := bytes.Cut(whose, []byte{0})
+	purpose := purposeOf(string(name), of)
+	if purpose == subject.ForOther && w.iterating[other.Read.Goroutine] {
+		return subject.ForIterators
+	}
+
+	return purpose
 }
 
 // Calibration.
@@ -700,10 +703,6 @@ func Possible() error {
 
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return refused(err)
-	}
-
-	if _, err := kernelOffsets(); err != nil {
-		return err
 	}
 
 	own := &Target{

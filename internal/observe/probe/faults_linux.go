@@ -1,9 +1,7 @@
 package probe
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +11,6 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/cilium/ebpf/rlimit"
@@ -27,16 +24,11 @@ import (
 // what was read from a block device meanwhile.
 type FaultProbe struct {
 	device
-	target       *Target
-	major, minor *ebpf.Program
-	begins       *ebpf.Program
-	faulting     *ebpf.Map // by thread: time, device reads, bytes
-	// of the addresses whose minor faults are reported; this process alone writes them
-	bounds     *ebpf.Map
-	unreported *ebpf.Map // counters; the programs alone write them
-	ring       *ebpf.Map
-	reader     *ringbuf.Reader
-	attached   inKernel
+	*loading
+	target   *Target
+	of       ofFaults
+	reader   *ringbuf.Reader
+	attached inKernel
 	// Attached is when it began to watch.
 	Attached time.Time
 	// Untimed is why faults have no beginning and no device reads, NoDevice why the reads of the
@@ -44,31 +36,17 @@ type FaultProbe struct {
 	Untimed, NoDevice error
 }
 
-// A fault as it is reported.
-const (
-	faultThread  = 0
-	faultStart   = 8
-	faultReads   = 16
-	faultDevice  = 24
-	faultEnd     = 32
-	faultAddress = 40
-	faultMajor   = 48
-	faultBytes   = 56
-
-	faultingBytes = 24 // of the map: start, reads, bytes
-)
-
-// Words of the maps bounds and unreported.
-const (
-	boundLow = iota
-	boundHigh
-	boundWords
-)
-const (
-	outsideMinor = iota
-	lostFaults
-	unreportedWords
-)
+type ofFaults struct {
+	Begins       *ebpf.Program  `ebpf:"fault_begins"`
+	Major        *ebpf.Program  `ebpf:"major_fault"`
+	Minor        *ebpf.Program  `ebpf:"minor_fault"`
+	Asks         *ebpf.Program  `ebpf:"fault_asks"`
+	Events       *ebpf.Map      `ebpf:"events"`
+	Reported     *ebpf.Variable `ebpf:"reported"`
+	Unreported   *ebpf.Variable `ebpf:"unreported"`
+	DeviceNumber *ebpf.Variable `ebpf:"device_number"`
+	Device       *ebpf.Variable `ebpf:"device"`
+}
 
 // OpenFaults loads what runs in the kernel, for a database in a file.
 func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
@@ -82,6 +60,10 @@ func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 	}
 
 	p := &FaultProbe{target: t}
+	if p.loading, err = newLoading(of, false); err != nil {
+		return nil, err
+	}
+
 	defer func() {
 		if err != nil {
 			err = refused(err)
@@ -89,37 +71,13 @@ func OpenFaults(t *Target, path string) (_ *FaultProbe, err error) {
 		}
 	}()
 
-	event := ebpf.ProgramSpec{Type: ebpf.PerfEvent}
-	err = cmp.Or(
-		p.newMap(&p.faulting, ebpf.MapSpec{
-			Name:       "faulting",
-			Type:       ebpf.LRUHash,
-			KeySize:    8,
-			ValueSize:  faultingBytes,
-			MaxEntries: maxActive,
-		}),
-		p.newMap(&p.bounds, counters("bounds", boundWords)),
-		p.newMap(&p.unreported, counters("unreported", unreportedWords)),
-		p.newMap(&p.ring, ebpf.MapSpec{Name: "events", Type: ebpf.RingBuf, MaxEntries: ringBytes}))
-	if err != nil {
+	if err := p.load(&p.of); err != nil {
 		return nil, err
 	}
 
-	err = cmp.Or(
-		p.newProgram(&p.major, "major_fault", event, p.faultEnds(of, true)),
-		p.newProgram(&p.minor, "minor_fault", event, p.faultEnds(of, false)),
-		p.newProgram(&p.begins, "fault_begins", ebpf.ProgramSpec{Type: ebpf.TracePoint},
-			p.faultBegins(of)))
-	if err != nil {
-		return nil, err
-	}
-
-	if err := p.load(of, nil, marked{p.faulting, faultReads - faultStart}); err != nil {
-		return nil, err
-	}
-
+	p.device = device{p.of.DeviceNumber, p.of.Device}
 	p.NoDevice = p.on(path)
-	p.reader, err = ringbuf.NewReader(p.ring)
+	p.reader, err = ringbuf.NewReader(p.of.Events)
 	return p, err
 }
 
@@ -144,9 +102,9 @@ func (p *FaultProbe) Attach() error {
 		group, name string
 		program     *ebpf.Program
 	}{
-		{"block", "block_bio_queue", p.program},
-		{"exceptions", "page_fault_user", p.begins},
-		{"exceptions", "page_fault_kernel", p.begins},
+		{"block", "block_bio_queue", p.of.Asks},
+		{"exceptions", "page_fault_user", p.of.Begins},
+		{"exceptions", "page_fault_kernel", p.of.Begins},
 	} {
 		l, err := link.Tracepoint(t.group, t.name, t.program, nil)
 		if errors.Is(err, fs.ErrNotExist) && tracing() {
@@ -168,8 +126,8 @@ func (p *FaultProbe) Attach() error {
 
 	for processor := range processors {
 		for event, program := range map[uint64]*ebpf.Program{
-			unix.PERF_COUNT_SW_PAGE_FAULTS_MAJ: p.major,
-			unix.PERF_COUNT_SW_PAGE_FAULTS_MIN: p.minor,
+			unix.PERF_COUNT_SW_PAGE_FAULTS_MAJ: p.of.Major,
+			unix.PERF_COUNT_SW_PAGE_FAULTS_MIN: p.of.Minor,
 		} {
 			l, err := onEvent(event, processor, program)
 			if errors.Is(err, unix.ENODEV) {
@@ -207,20 +165,20 @@ func onEvent(event uint64, processor int, program *ebpf.Program) (io.Closer, err
 
 // Report says of which addresses minor faults are reported, too.
 func (p *FaultProbe) Report(low, high uint64) error {
-	return p.bounds.Put(uint32(0), []uint64{boundLow: low, boundHigh: high})
+	return p.of.Reported.Set(bpfRange{Low: low, High: high})
 }
 
 // UnreportedFaults are the faults that were not reported so far.
 func (p *FaultProbe) UnreportedFaults() (UnreportedFaults, error) {
-	words := make([]uint64, unreportedWords)
-	err := p.unreported.Lookup(uint32(0), words)
-	return UnreportedFaults{words[outsideMinor], words[lostFaults]}, err
+	var u bpfUnreported
+	err := p.of.Unreported.Get(&u)
+	return UnreportedFaults{u.Minor, u.Lost}, err
 }
 
 // Core is the share of a processor that the programs took since Attach; 0 where the kernel does not
 // measure it.
 func (p *FaultProbe) Core() float64 {
-	return shareOfCore(p.Attached, p.major, p.minor, p.begins, p.program)
+	return shareOfCore(p.Attached, p.of.Major, p.of.Minor, p.of.Begins, p.of.Asks)
 }
 
 // shareOfCore is the share of a processor that programs took since they were attached; 0 where the
@@ -256,15 +214,15 @@ func (p *FaultProbe) Watch(ctx context.Context, on Faults) error {
 				return fmt.Errorf("read events: %w", err)
 			}
 
-			word := func(at int) uint64 { return binary.NativeEndian.Uint64(record.RawSample[at:]) }
+			f, _ := as[bpfFault](record.RawSample)
 			on.Fault(&Fault{
-				Thread:      word(faultThread),
-				Start:       time.Duration(word(faultStart)),
-				End:         time.Duration(word(faultEnd)),
-				Address:     word(faultAddress),
-				Major:       word(faultMajor) != 0,
-				DeviceReads: word(faultReads),
-				DeviceBytes: word(faultDevice),
+				Thread:      f.Thread,
+				Start:       time.Duration(f.Start),
+				End:         time.Duration(f.End),
+				Address:     f.Address,
+				Major:       f.Major != 0,
+				DeviceReads: f.DeviceReads,
+				DeviceBytes: f.DeviceBytes,
 			})
 
 			if time.Now().After(nextSecond) {
@@ -285,76 +243,4 @@ func (p *FaultProbe) Watch(ctx context.Context, on Faults) error {
 
 		ending = ended // what came before the end is read once more
 	}
-}
-
-// faultBegins notes when a fault of the process began, by its thread.
-func (p *FaultProbe) faultBegins(of namespace) asm.Instructions {
-	const value = scratch - faultingBytes
-	return join(
-		asm.Mov.Reg(asm.R6, asm.R1),
-		isProcess(of, exitLabel),
-		asm.FnGetCurrentPidTgid.Call(),
-		asm.StoreMem(asm.R10, thread, asm.R0, asm.DWord),
-		zeroed(value, faultingBytes),
-		asm.FnKtimeGetNs.Call(),
-		asm.StoreMem(asm.R10, value, asm.R0, asm.DWord),
-		asm.LoadMapPtr(asm.R1, p.faulting.FD()),
-		address(asm.R2, thread),
-		address(asm.R3, value),
-		asm.Mov.Imm(asm.R4, 0),
-		asm.FnMapUpdateElem.Call(),
-	)
-}
-
-// faultEnds reports a fault that the kernel has just counted.
-func (p *FaultProbe) faultEnds(of namespace, major bool) asm.Instructions {
-	const value = scratch - faultBytes
-	flag, bounded := int64(1), asm.Instructions{}
-	if !major {
-		flag, bounded = 0, asm.Instructions{
-			asm.LoadMapValue(asm.R7, p.bounds.FD(), 0),
-			asm.LoadMem(asm.R1, asm.R7, 8*boundLow, asm.DWord),
-			asm.JLT.Reg(asm.R8, asm.R1, "outside"),
-			asm.LoadMem(asm.R1, asm.R7, 8*boundHigh, asm.DWord),
-			asm.JLT.Reg(asm.R8, asm.R1, "inside"),
-			asm.LoadMapValue(asm.R1, p.unreported.FD(), 8*outsideMinor).WithSymbol("outside"),
-			asm.Mov.Imm(asm.R2, 1),
-			asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
-			asm.Ja.Label(exitLabel),
-		}
-	}
-
-	copied := asm.Instructions{}
-	for at := int16(0); at < faultingBytes; at += 8 {
-		copied = append(copied, asm.LoadMem(asm.R1, asm.R0, at, asm.DWord),
-			asm.StoreMem(asm.R10, value+faultStart+at, asm.R1, asm.DWord))
-	}
-
-	return join(
-		asm.Mov.Reg(asm.R6, asm.R1),
-		isProcess(of, exitLabel),
-		asm.LoadMem(asm.R8, asm.R6, registers.faultAddress, asm.DWord),
-		bounded,
-		labelled("inside", zeroed(value, faultBytes)),
-		asm.FnGetCurrentPidTgid.Call(),
-		asm.StoreMem(asm.R10, thread, asm.R0, asm.DWord),
-		asm.StoreMem(asm.R10, value+faultThread, asm.R0, asm.DWord),
-		asm.StoreMem(asm.R10, value+faultAddress, asm.R8, asm.DWord),
-		asm.StoreImm(asm.R10, value+faultMajor, flag, asm.Word),
-		asm.FnKtimeGetNs.Call(),
-		asm.StoreMem(asm.R10, value+faultEnd, asm.R0, asm.DWord),
-		lookUp(p.faulting, thread),
-		asm.JEq.Imm(asm.R0, 0, "report"),
-		copied,
-		remove(p.faulting, thread),
-		labelled("report", address(asm.R2, value)),
-		asm.Mov.Imm(asm.R3, faultBytes),
-		asm.LoadMapPtr(asm.R1, p.ring.FD()),
-		asm.Mov.Imm(asm.R4, unix.BPF_RB_NO_WAKEUP), // waking the reader takes longer than all else
-		asm.FnRingbufOutput.Call(),
-		asm.JEq.Imm(asm.R0, 0, exitLabel),
-		asm.LoadMapValue(asm.R1, p.unreported.FD(), 8*lostFaults),
-		asm.Mov.Imm(asm.R2, 1),
-		asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
-	)
 }

@@ -1,0 +1,147 @@
+package probe
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/testring"
+)
+
+// Everything in the compiled programs is loaded by its name, and everything that is loaded is there.
+func TestProgramsHaveTheirNames(t *testing.T) {
+	spec, err := loadBpf()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	loaded := map[string]bool{}
+	for _, of := range []any{ofReads{}, ofGets{}, ofKeys{}, ofBatches{}, ofSeeks{}, ofFaults{},
+		ofPages{}} {
+		for field := range reflect.TypeOf(of).Fields() {
+			name, found := field.Tag.Get("ebpf"), false
+			switch field.Type {
+			case reflect.TypeFor[*ebpf.Program]():
+				_, found = spec.Programs[name]
+			case reflect.TypeFor[*ebpf.Map]():
+				_, found = spec.Maps[name]
+			case reflect.TypeFor[*ebpf.Variable]():
+				_, found = spec.Variables[name]
+			}
+
+			if loaded[name] = true; !found {
+				t.Errorf("%T: no %v is called %s", of, field.Type, name)
+			}
+		}
+	}
+
+	for name := range spec.Programs {
+		if !loaded[name] {
+			t.Errorf("the program %s is never loaded", name)
+		}
+	}
+
+	for name, v := range spec.Variables {
+		if !loaded[name] && !v.Constant() && name != bpfVarEventTypes {
+			t.Errorf("the variable %s is never read", name)
+		}
+	}
+}
+
+// The compiled programs are those of the sources.
+func TestProgramsAreOfTheirSources(t *testing.T) {
+	testring.Program(t, "clang-19")
+	testring.Program(t, "llvm-strip-19")
+	if _, err := os.Stat("/usr/include/bpf/bpf_helpers.h"); err != nil {
+		testring.Lacks(t, "the headers of libbpf")
+	}
+
+	const compiler = "clang version 19.1.7"
+	if said, err := exec.Command("clang-19", "--version").CombinedOutput(); err != nil ||
+		!strings.Contains(string(said), compiler) {
+		t.Skipf("the programs are compiled with %s: %v\n%s", compiler, err, said)
+	}
+
+	text, err := os.ReadFile("load_linux.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	line := regexp.MustCompile(`(?m)^//go:generate go tool bpf2go (.*)$`).FindSubmatch(text)
+	if line == nil {
+		t.Fatal("no line compiles the programs")
+	}
+
+	dir := t.TempDir()
+	command := exec.Command("go", append([]string{"tool", "bpf2go", "-output-dir", dir},
+		strings.Fields(string(line[1]))...)...)
+	command.Env = append(os.Environ(), "GOPACKAGE=probe")
+	if said, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+
+	for _, name := range []string{"bpf_bpfel.go", "bpf_bpfel.o"} {
+		made, err := os.ReadFile(filepath.Join(dir, name))
+		present, err2 := os.ReadFile(name)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+
+		if !bytes.Equal(made, present) {
+			t.Errorf("%s is not what its source is compiled to: make bpf", name)
+		}
+	}
+}
+
+// What the kernel refuses it explains, and what it does not know is named.
+func TestRefusedProgramsSayWhy(t *testing.T) {
+	if err := Possible(); err != nil {
+		t.Skipf("programs cannot be loaded here: %v", err)
+	}
+
+	if err := rlimit.RemoveMemlock(); err != nil {
+		t.Fatal(err)
+	}
+
+	of, err := (&Target{PID: os.Getpid()}).namespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for what, code := range map[string]asm.Instructions{
+		// It returns what was never set.
+		"the kernel refuses a program": {asm.Return()},
+		// What the loader makes of a member that the kernel's structure does not have.
+		"this version of Linux is not known": {
+			asm.BuiltinFunc(btf.COREBadRelocationSentinel).Call(), asm.Return()},
+	} {
+		l, err := newLoading(of, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		l.spec.Programs[bpfProgFaultBegins].Instructions = code
+		err = l.load(&struct {
+			Begins *ebpf.Program `ebpf:"fault_begins"`
+		}{})
+		failure, is := errors.AsType[*engine.Failure](err)
+		if !is || !strings.Contains(err.Error(), what) ||
+			!strings.Contains(err.Error(), "fault_begins") ||
+			!strings.Contains(err.Error(), "\n  0: (") ||
+			!strings.Contains(failure.Remedy, wholeLog) {
+			t.Errorf("%v", err)
+		}
+	}
+}
