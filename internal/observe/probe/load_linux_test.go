@@ -14,10 +14,12 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/base/testring"
+	"github.com/statelab/statelab/internal/subject"
 )
 
 // Everything in the compiled programs is loaded by its name, and everything that is loaded is there.
@@ -101,6 +103,69 @@ func TestProgramsAreOfTheirSources(t *testing.T) {
 
 		if !bytes.Equal(made, present) {
 			t.Errorf("%s is not what its source is compiled to: make bpf", name)
+		}
+	}
+}
+
+// The kernel takes the programs of every function of every engine.
+func TestProgramsOfEveryEngineLoad(t *testing.T) {
+	if err := Possible(); err != nil {
+		t.Skipf("programs cannot be loaded here: %v", err)
+	}
+
+	own := &Target{PID: os.Getpid()}
+	of, err := own.namespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, own.Engine = range subject.AllWatched() {
+		own.code = code{seeks: []place{{}}}
+		for i := range own.Engine.Gets {
+			own.code.places = append(own.code.places, place{function: i})
+		}
+
+		for i := range own.Engine.Together {
+			own.code.together = append(own.code.together, place{function: i})
+		}
+
+		for _, b := range own.Engine.Batches {
+			own.code.batches = append(own.code.batches, batch{Batch: b})
+		}
+
+		for _, multi := range []bool{false, true} {
+			if multi && features.HaveBPFLinkUprobeMulti() != nil {
+				continue // an older kernel
+			}
+
+			p, err := load(own, of, multi)
+			if err != nil {
+				t.Fatalf("%s: %+v", own.Engine.Engine, err)
+			}
+
+			if err := p.close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+
+	faults, err := OpenFaults(own, own.proc("exe"))
+	if err == nil {
+		err = faults.Close()
+	}
+
+	if err != nil {
+		t.Errorf("page faults: %+v", err)
+	}
+
+	for _, whole := range []bool{false, true} {
+		pages, err := OpenPageCache(own, own.proc("exe"), whole, 1)
+		if err == nil {
+			err = pages.Close()
+		}
+
+		if err != nil {
+			t.Errorf("page cache, whole machine %v: %+v", whole, err)
 		}
 	}
 }
