@@ -206,11 +206,12 @@ TEST_NEEDS = prometheus:prometheus db_bench:rocksdb-tools $(BPF_NEEDS)
 test-needs: tools
 	@scripts/needs $(TEST_NEEDS)
 
-# What watch runs in the kernel is compiled by this version, and the result is in the repository. A package of headers has no command.
-BPF_NEEDS := clang-19@19.1.7:clang-19 llvm-strip-19:llvm-19 $(if $(wildcard /usr/include/bpf/bpf_helpers.h),,libbpf:libbpf-dev)
+# What watch runs in the kernel is compiled by one version, whose bytes are in the repository. Headers have no command.
+BPF_CLANG := 19.1.7
+BPF_NEEDS := clang-19:clang-19 llvm-strip-19:llvm-19 $(if $(wildcard /usr/include/bpf/bpf_helpers.h),,libbpf:libbpf-dev)
 
 bpf: tools
-	@scripts/needs $(BPF_NEEDS)
+	@scripts/needs $(BPF_NEEDS) clang-19@$(BPF_CLANG):clang-19
 	$(GO) generate ./internal/observe/probe
 
 # What needs no Linux must build elsewhere: predict, simulate, inspect, advise, report, compare, serve. Files that hold tests
@@ -253,7 +254,7 @@ clippy: needs
 
 shellcheck:
 	@scripts/needs shellcheck:shellcheck
-	shellcheck .ci/run scripts/site/build $$(find scripts -maxdepth 1 -type f ! -name '*.toml') engines/rocksdb/fetch.sh examples/run examples/*/*.sh
+	shellcheck .ci/run scripts/site/build internal/observe/probe/bpf/generate.sh $$(find scripts -maxdepth 1 -type f ! -name '*.toml') engines/rocksdb/fetch.sh examples/run examples/*/*.sh
 
 # The slow ones, marked by testing.Short, have a target of their own. In ci, race runs all tests of its packages.
 unit: test-needs

@@ -18,7 +18,7 @@ import (
 	"github.com/statelab/statelab/engine"
 )
 
-//go:generate go tool bpf2go -cc clang-19 -tags linux -target bpfel -type event_kind -type page_event_kind -type call -type get -type together -type other_read -type fault -type page_event bpf bpf/programs.c -- -mcpu=v3 -Wall -Werror -fno-strict-aliasing -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu
+//go:generate bpf/generate.sh .
 
 // inKernel are maps and programs of ours in the kernel, and what attaches the programs.
 type inKernel []io.Closer

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -76,21 +75,8 @@ func TestProgramsAreOfTheirSources(t *testing.T) {
 		t.Skipf("the programs are compiled with %s: %v\n%s", compiler, err, said)
 	}
 
-	text, err := os.ReadFile("load_linux.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	line := regexp.MustCompile(`(?m)^//go:generate go tool bpf2go (.*)$`).FindSubmatch(text)
-	if line == nil {
-		t.Fatal("no line compiles the programs")
-	}
-
 	dir := t.TempDir()
-	command := exec.Command("go", append([]string{"tool", "bpf2go", "-output-dir", dir},
-		strings.Fields(string(line[1]))...)...)
-	command.Env = append(os.Environ(), "GOPACKAGE=probe")
-	if said, err := command.CombinedOutput(); err != nil {
+	if said, err := exec.Command("bpf/generate.sh", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 

@@ -50,22 +50,14 @@ static __always_inline u64 flags_of(struct folio *folio)
 						     : BPF_CORE_READ(folio, flags);
 }
 
-// in_group tells whether a folio belongs to what is watched. The group of the first page of the
-// database that the process reads is the one.
-static __always_inline bool in_group(struct folio *folio, const struct page_event *page, bool added)
-{
-	const u64 flags = 7; // the lowest bits of the pointer to the group
-	if (pages.whole)
-		return 1;
-
-	u64 group = BPF_CORE_READ(folio, memcg_data) & ~flags;
-	if (group && !page_counts.group && added && is_own(page) && is_process())
-		page_counts.group = group;
-	return group && group == page_counts.group;
-}
-
 static __always_inline int page_event(struct folio *folio, bool added)
 {
+	const u64 flags = 7; // the lowest bits of the pointer to the group
+	u64 group = pages.whole ? 0 : BPF_CORE_READ(folio, memcg_data) & ~flags;
+	u64 known = page_counts.group;
+	if (!pages.whole && (!group || (known && group != known)))
+		return 0;
+
 	struct page_event page = {.kind = ADDED};
 	struct inode *inode = BPF_CORE_READ(folio, mapping, host);
 	page.inode = BPF_CORE_READ(inode, i_ino);
@@ -74,8 +66,12 @@ static __always_inline int page_event(struct folio *folio, bool added)
 	if (flags_of(folio) >> bpf_core_enum_value(enum pageflags, PG_head) & 1)
 		page.order = BPF_CORE_READ(folio, _flags_1) & 0xff;
 
-	if (!in_group(folio, &page, added))
-		return 0;
+	// The group of the first page of the database that the process reads is the one.
+	if (!pages.whole && !known) {
+		if (!added || !is_own(&page) || !is_process())
+			return 0;
+		page_counts.group = group;
+	}
 
 	u64 count = 1ULL << page.order;
 	if (!added) {
