@@ -118,9 +118,15 @@ int read_next_begins(const struct trace_event_raw_sys_enter *call)
 
 static __always_inline int report_named(const struct read *read)
 {
-	struct named_read named = {.other.read = *read};
-	bpf_get_current_comm(named.thread, sizeof(named.thread));
-	return bpf_ringbuf_output(&events, &named, sizeof(named), 0);
+	struct named_read *named = bpf_ringbuf_reserve(&events, sizeof(*named), 0);
+	if (!named)
+		return 1;
+
+	named->other.read = *read;
+	named->other.stack_bytes = 0;
+	bpf_get_current_comm(named->thread, sizeof(named->thread));
+	bpf_ringbuf_submit(named, 0);
+	return 0;
 }
 
 static __always_inline int report_stacked(void *context, const struct read *read)
