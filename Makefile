@@ -254,7 +254,8 @@ clippy: needs
 
 shellcheck:
 	@scripts/needs shellcheck:shellcheck
-	shellcheck .ci/run scripts/site/build internal/observe/probe/bpf/generate.sh $$(find scripts -maxdepth 1 -type f ! -name '*.toml') engines/rocksdb/fetch.sh examples/run examples/*/*.sh
+	shellcheck .ci/run scripts/site/build internal/observe/probe/bpf/generate.sh \
+		$$(find scripts -maxdepth 1 -type f ! -name '*.toml') engines/rocksdb/fetch.sh examples/run examples/*/*.sh
 
 # The slow ones, marked by testing.Short, have a target of their own. In ci, race runs all tests of its packages.
 unit: test-needs

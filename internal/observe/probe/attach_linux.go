@@ -168,7 +168,8 @@ func (p *Probe) attach() (err error) {
 	}
 
 	for i, at := range p.target.code.places {
-		if err := p.uprobes(&p.begins, p.programs.gets[i].Begins, []uint64{at.entry}); err != nil {
+		entry := []uint64{at.entry}
+		if err := p.uprobes(&p.begins, p.programs.gets[i].Begins, entry); err != nil {
 			return err
 		}
 	}
@@ -181,7 +182,8 @@ func (p *Probe) attach() (err error) {
 	}
 
 	for i, at := range p.target.code.batches {
-		if err := p.uprobes(&p.begins, p.programs.batches[i].Begins, []uint64{at.entry}); err != nil {
+		entry := []uint64{at.entry}
+		if err := p.uprobes(&p.begins, p.programs.batches[i].Begins, entry); err != nil {
 			return err
 		}
 	}

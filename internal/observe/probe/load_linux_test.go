@@ -21,7 +21,7 @@ import (
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// Everything in the compiled programs is loaded by its name, and everything that is loaded is there.
+// Everything in the compiled programs is loaded by its name, and all that is loaded is there.
 func TestProgramsHaveTheirNames(t *testing.T) {
 	spec, err := loadBpf()
 	if err != nil {

@@ -48,11 +48,11 @@ type PageEvent struct {
 // PageEventKind is what happened to a page.
 type PageEventKind int
 
-// Kinds of events.
+// Kinds of events, as bpf/pages.c describes them.
 const (
-	PageAdded   = PageEventKind(bpfPageEventKindADDED)   // it was read, or written for the first time
-	PageEvicted = PageEventKind(bpfPageEventKindEVICTED) // it left to make room
-	PageRemoved = PageEventKind(bpfPageEventKindREMOVED) // its file was cut, or it was dropped on demand
+	PageAdded   = PageEventKind(bpfPageEventKindADDED)
+	PageEvicted = PageEventKind(bpfPageEventKindEVICTED)
+	PageRemoved = PageEventKind(bpfPageEventKindREMOVED)
 )
 
 // PageCacheCounts are counted whatever the share of the pages that is reported.

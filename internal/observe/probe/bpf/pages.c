@@ -31,7 +31,7 @@ APART struct page_counts {
 	u64 lost;
 } page_counts;
 
-// The hash that chooses pages.
+// The hash that chooses pages; PageChosen in Go is the same one.
 static __always_inline u64 page_hash(u64 inode, u64 index)
 {
 	const u64 of_inode = 0xC2B2AE3D27D4EB4F, of_page = 0x9E3779B97F4A7C15;
