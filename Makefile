@@ -201,7 +201,7 @@ needs:
 	@scripts/needs $(RUNNER_NEEDS)
 
 # What tests run beside our own programs.
-TEST_NEEDS = prometheus:prometheus db_bench:rocksdb-tools $(BPF_NEEDS)
+TEST_NEEDS = prometheus:prometheus db_bench:rocksdb-tools aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu $(BPF_NEEDS)
 
 test-needs: tools
 	@scripts/needs $(TEST_NEEDS)

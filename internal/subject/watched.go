@@ -26,9 +26,8 @@ type Watched struct {
 	Purposes      []Purpose
 }
 
-// Function is one that makes Gets. Registers are counted over the integer registers of the calling
-// convention, from 0: in Go's, or, in C++, in that of System V, whose first one is the address of
-// the result, the second the object.
+// Function is one that makes Gets. Registers are counted over the integer registers of Go's calling
+// convention, from 0; in C++ that of the address of the result is 0, and that of the object 1.
 type Function struct {
 	Name string // or symbol
 	// DatabaseAt is the register of the address of the database's handle.
@@ -51,8 +50,8 @@ type Function struct {
 // Batch is a function that looks many keys up at once, whose keys are counted.
 type Batch struct {
 	Name string // its symbol
-	// KeysAt is the register of the number of keys, or, with InVector, of the address of the vector
-	// of their slices.
+	// KeysAt is the register of the number of keys, counted as those of a Function though nothing
+	// is a result, or, with InVector, of the address of the vector of their slices.
 	KeysAt   int
 	InVector bool
 }
@@ -226,7 +225,7 @@ func blockTableBatches() (all []Batch) {
 	all = append(all, Batch{
 		Name: "_ZN7rocksdb6DBImpl19PrepareMultiGetKeysEmbPNS_10autovectorIPNS_10KeyContextELm32E" +
 			"EE",
-		KeysAt: 1,
+		KeysAt: 2,
 	})
 
 	// MultiGet(ReadOptions const&, size_t keys, ColumnFamilyHandle**, ...) of a database whose
@@ -235,7 +234,7 @@ func blockTableBatches() (all []Batch) {
 		all = append(all, Batch{
 			Name: "_ZN7rocksdb15CompactedDBImpl8MultiGetERKNS_11ReadOptionsEmPPNS_18ColumnFamily" +
 				"HandleEPKNS_5SliceEPNS_13PinnableSliceEP" + stringType + "PNS_6StatusEb",
-			KeysAt: 2,
+			KeysAt: 3,
 		})
 	}
 

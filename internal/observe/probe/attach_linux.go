@@ -698,9 +698,9 @@ func minTime(a, b time.Time) time.Time {
 
 // Possible is nil where processes can be watched, and else says what is missing.
 func Possible() error {
-	if registers.elf != elf.EM_X86_64 {
-		return engine.Fail(engine.CodeUnsupported, "on %s, only databases that are mapped into "+
-			"memory can be watched, by their page faults", runtime.GOARCH)
+	if registers.elf == elf.EM_NONE {
+		return engine.Fail(engine.CodeUnsupported, "processes can be watched on amd64 and arm64 "+
+			"alone, and this is %s", runtime.GOARCH)
 	}
 
 	if err := rlimit.RemoveMemlock(); err != nil {

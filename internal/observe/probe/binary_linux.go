@@ -10,11 +10,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-
-	"golang.org/x/arch/x86/x86asm"
 
 	"github.com/statelab/statelab/engine"
 	"github.com/statelab/statelab/internal/subject"
@@ -82,9 +81,8 @@ func (t *Target) locate() error {
 	}
 
 	defer file.Close() // read only
-	if file.Machine != elf.EM_X86_64 {
-		return engine.Fail(engine.CodeUnsupported, "%s was built for %v: Gets can be watched in "+
-			"programs for amd64 alone", t, file.Machine)
+	if err := builtForHere(t, file); err != nil {
+		return err
 	}
 
 	i := image{file: file}
@@ -120,6 +118,17 @@ func (t *Target) locate() error {
 	return nil
 }
 
+// builtForHere is an error for a program of another processor than the one here, which may run it
+// all the same.
+func builtForHere(t *Target, file *elf.File) error {
+	if registers.elf != elf.EM_NONE && file.Machine == registers.elf {
+		return nil
+	}
+	return engine.Fail(engine.CodeUnsupported, "%s was built for %v: on %s, only programs that "+
+		"were built for it can be watched, and only on amd64 and arm64", t, file.Machine,
+		runtime.GOARCH)
+}
+
 // locateSeeks finds where the Seeks of an engine in Go begin and end. Reads of those that are not
 // found are of iterators all the same, by the stack of who reads.
 func (i *image) locateSeeks(t *Target) {
@@ -142,7 +151,7 @@ func (i *image) locateSeeks(t *Target) {
 
 // callers are the places where functions that are wanted call f: the call, and what follows it.
 func (i *image) callers(f gosym.Func, wanted func(name string) bool) (places []place) {
-	const call, callBytes = 0xe8, 5 // CALL, relative to what follows it
+	processor := i.processor()
 	for _, program := range i.file.Progs {
 		if program.Type != elf.PT_LOAD || program.Flags&elf.PF_X == 0 {
 			continue
@@ -153,43 +162,20 @@ func (i *image) callers(f gosym.Func, wanted func(name string) bool) (places []p
 			continue
 		}
 
-		for at := 0; at+callBytes <= len(code); at++ {
-			found := bytes.IndexByte(code[at:len(code)-callBytes+1], call)
-			if found < 0 {
-				break
-			}
-
-			at += found
-			to := int64(int32(binary.LittleEndian.Uint32(code[at+1:])))
-			from := program.Vaddr + uint64(at)
-			if from+callBytes+uint64(to) != f.Entry {
-				continue
-			}
-
-			by := i.table.PCToFunc(from)
-			if by != nil && wanted(by.Name) && wholeInstructions(code[by.Entry-program.Vaddr:at]) {
+		for _, at := range processor.calls(code, program.Vaddr, f.Entry) {
+			by := i.table.PCToFunc(program.Vaddr + uint64(at))
+			if by != nil && wanted(by.Name) &&
+				processor.endsWhole(code[by.Entry-program.Vaddr:at]) {
 				offset := program.Off + uint64(at)
 				places = append(places, place{
 					entry:   offset,
-					returns: []uint64{offset + callBytes},
+					returns: []uint64{offset + uint64(processor.registers().callBytes)},
 				})
 			}
 		}
 	}
 
 	return places
-}
-
-// wholeInstructions reports whether code ends with an instruction, so that one begins behind it.
-func wholeInstructions(code []byte) bool {
-	for len(code) > 0 {
-		instruction, err := x86asm.Decode(code, 64)
-		if err != nil || instruction.Len > len(code) {
-			return false
-		}
-		code = code[instruction.Len:]
-	}
-	return true
 }
 
 // findEngines looks for engines among the modules of a binary; others are of versions that are not
@@ -325,46 +311,31 @@ func (i *image) probes(f gosym.Func) (p place, err error) {
 		return p, err
 	}
 
-	start := f.Entry - program.Vaddr + program.Off
-	p.entry = start
-	const prologueBytes = 40
-	framed := i.table == nil
-	for at := 0; at < len(code); {
-		instruction, err := x86asm.Decode(code[at:], 64)
-		if err != nil {
-			if len(bytes.Trim(code[at:], "\xcc")) == 0 {
-				break // padding
-			}
-
-			if bytes.HasPrefix(code[at:], branchTarget) {
-				at += len(branchTarget)
-				continue
-			}
-
-			return p, fmt.Errorf("at %#x: %w", f.Entry+uint64(at), err)
-		}
-
-		to, jumps := instruction.Args[0].(x86asm.Rel)
-		switch {
-		case instruction.Op == x86asm.RET:
-			p.returns = append(p.returns, start+uint64(at))
-		case instruction.Op == x86asm.PUSH && instruction.Args[0] == x86asm.RBP &&
-			at < prologueBytes && !framed:
-			p.entry, framed = start+uint64(at), true
-		case instruction.Op == x86asm.JMP && jumps &&
-			i.others[f.Entry+uint64(at+instruction.Len)+uint64(int64(to))]:
-			return p, errors.New("another function returns for it")
-		}
-
-		at += instruction.Len
+	flow, err := i.processor().decode(code, f.Entry)
+	switch {
+	case err != nil:
+		return p, err
+	case slices.ContainsFunc(flow.jumps, func(to uint64) bool { return i.others[to] }):
+		return p, errors.New("another function returns for it")
+	case len(flow.returns) == 0:
+		return p, errors.New("it never returns")
 	}
 
-	if len(p.returns) == 0 {
-		return p, errors.New("it never returns")
+	start := f.Entry - program.Vaddr + program.Off
+	p.entry = start
+	if i.table != nil {
+		p.entry += uint64(flow.checked)
+	}
+
+	for _, at := range flow.returns {
+		p.returns = append(p.returns, start+uint64(at))
 	}
 
 	return p, nil
 }
+
+// processor is that for which the program was built.
+func (i *image) processor() processor { return processors[i.file.Machine] }
 
 // segment holds the code from an address to another; nil: it is not in the file.
 func (i *image) segment(from, to uint64) *elf.Prog {
@@ -375,6 +346,3 @@ func (i *image) segment(from, to uint64) *elf.Prog {
 	}
 	return nil
 }
-
-// branchTarget is the instruction endbr64, which the decoder does not know.
-var branchTarget = []byte{0xf3, 0x0f, 0x1e, 0xfa}

@@ -107,7 +107,6 @@ type bpfLost struct {
 type bpfMachine struct {
 	_            structs.HostLayout
 	Goroutine    uint32
-	Result       uint32
 	FaultAddress uint32
 }
 

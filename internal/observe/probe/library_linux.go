@@ -102,9 +102,8 @@ func (t *Target) locateNative() error {
 	}
 
 	defer file.Close() // read only
-	if file.Machine != elf.EM_X86_64 {
-		return engine.Fail(engine.CodeUnsupported,
-			"%s runs on %v: only programs for amd64 can be watched", t, file.Machine)
+	if err := builtForHere(t, file); err != nil {
+		return err
 	}
 
 	functions := symbols(t.code.file)

@@ -66,7 +66,6 @@ func newLoading(of namespace, native bool) (*loading, error) {
 		}),
 		l.set(bpfVarMachine, bpfMachine{
 			Goroutine:    registers.goroutine,
-			Result:       registers.result,
 			FaultAddress: registers.faultAddress,
 		}))
 }

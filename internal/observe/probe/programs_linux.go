@@ -118,6 +118,10 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 
 	for i, b := range code.batches {
 		function := bpfFunction{Keys: word(e, b.KeysAt), KeysIn: b.InVector}
+		if !b.InVector {
+			function.Keys = registers.withoutResult[b.KeysAt]
+		}
+
 		if err := p.forFunction(function, &p.batches[i]); err != nil {
 			return nil, err
 		}
@@ -150,6 +154,7 @@ func getFunction(e subject.Watched, number int) bpfFunction {
 
 	if e.Module == "" {
 		of.Family, of.FamilyIn = word(e, f.FamilyAt), f.FamilyIn
+		of.Outcomes = word(e, 0)
 		return of
 	}
 

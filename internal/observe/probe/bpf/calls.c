@@ -117,6 +117,7 @@ int get_begins(const struct words *context)
 	// The key is read now: it may lie on a stack that moves.
 	if (process.native) {
 		u64 family = word(context, function.family);
+		get.call.error = word(context, function.outcomes); // no register has to hold it at the end
 		read_user(&key, sizeof(key), word(context, function.key));
 		if (function.family_in)
 			read_user(&get.call.family, sizeof(get.call.family), family);
@@ -143,7 +144,7 @@ int get_ends(const struct words *context)
 	get->call.end = bpf_ktime_get_ns();
 	if (process.native) {
 		u8 status = 0;
-		read_user(&status, sizeof(status), word(context, machine.result));
+		read_user(&status, sizeof(status), get->call.error);
 		get->call.found = get->call.error = status;
 	} else {
 		get->call.found = word(context, function.found);

@@ -15,7 +15,6 @@ const volatile struct process {
 // Words that hold what the compiler of Go or the kernel's ABI puts there.
 const volatile struct machine {
 	u32 goroutine;
-	u32 result; // of a function in C++: its address
 	u32 fault_address;
 } machine = {};
 
@@ -36,7 +35,7 @@ const volatile struct function {
 	u32 from;
 	u32 count;
 	u32 families;
-	u32 outcomes;
+	u32 outcomes; // their address, also that of a Get's in C++
 	bool one_by_one;
 } function = {};
 
