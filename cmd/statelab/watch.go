@@ -43,8 +43,8 @@ kinds of keys they ask for, and what another cache would read of the same Gets. 
 process that maps a database of MDBX or LMDB, it reports the page faults by table.
 Name the process by its number, its name, or the database that it has open. Nothing is
 written to it or to its database; Ctrl-C ends with the answer so far. It needs Linux
-on amd64, and root or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.
-See statelab doctor.
+on amd64 (arm64: untried), and root or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and
+CAP_DAC_READ_SEARCH. See statelab doctor.
 
   sudo statelab watch --name geth --seconds 60
   sudo statelab watch /var/lib/geth/geth/chaindata --out W

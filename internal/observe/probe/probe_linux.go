@@ -15,9 +15,9 @@
 // Goals: every event seen or counted as lost. Non-goals: what an event means (internal/ask/watch).
 //
 // Read find_linux.go (which process), binary_linux.go and library_linux.go (where Gets begin and
-// end), bpf/programs.c (what runs in the kernel), load_linux.go and programs_linux.go (how it gets
-// there) and attach_linux.go (its life) in this order; faults_linux.go for page faults,
-// pagecache_linux.go for the page cache.
+// end), machine_linux.go (what differs between processors), bpf/programs.c (what runs in the
+// kernel), load_linux.go and programs_linux.go (how it gets there) and attach_linux.go (its life)
+// in this order; faults_linux.go for page faults, pagecache_linux.go for the page cache.
 package probe
 
 import (
