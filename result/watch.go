@@ -78,7 +78,9 @@ type Watch struct {
 	Filters *WatchedFilters `json:"filters,omitempty"`
 
 	// Of a process that maps its database into memory; Gets are those of calls that can be seen, if
-	// any.
+	// any: GetsSeconds long, and by table, the most asked first.
+	GetsSeconds float64            `json:"gets_seconds,omitempty"`
+	TableGets   []WatchedTableGets `json:"gets_by_table,omitempty"`
 	// of the database, the most frequent first
 	Faults     []WatchedFaults `json:"page_faults,omitzero"`
 	FaultNanos *Latency        `json:"page_fault_ns,omitempty"` // of the major ones
@@ -279,6 +281,16 @@ type WatchedReads struct {
 	Reads     uint64  `json:"reads"`
 	PerSecond float64 `json:"reads_per_second"`
 	Bytes     float64 `json:"bytes_per_second"`
+}
+
+// WatchedTableGets are the Gets of one table of a database that is mapped into memory.
+type WatchedTableGets struct {
+	Table     string  `json:"table"`
+	Gets      uint64  `json:"gets"`
+	PerSecond float64 `json:"gets_per_second"`
+	Absent    float64 `json:"absent_share"`
+	P50       int64   `json:"p50_ns"`
+	P99       int64   `json:"p99_ns"`
 }
 
 // WatchedFaults are page faults on pages of one kind of one table. A major one had to read the

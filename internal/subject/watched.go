@@ -24,6 +24,9 @@ type Watched struct {
 	// compiler's library before GCC 5.
 	SharedStrings string
 	Purposes      []Purpose
+	// NameAt is where, in what a family's address leads to, its name lies as an address and a
+	// length, in an engine whose families are tables of a file that is mapped into memory.
+	NameAt int
 }
 
 // Function is one that makes Gets. Registers are counted over the integer registers of Go's calling
@@ -41,10 +44,25 @@ type Function struct {
 	FoundAt, ErrorAt int
 	Inverted         bool // FoundAt is zero for a key that was found
 	Bool             bool // FoundAt is a bool: the rest of the register means nothing
-	// FamilyAt is the register of the address of the column family's handle; 0: there is none.
-	// FamilyIn: of the address of that address.
-	FamilyAt int
-	FamilyIn bool
+	// FamilyAt is the register of the address of the column family's handle; 0, and no FamilyVia:
+	// there is none. In Go, FamilyIndexAt is the register of its place among records of FamilyBytes
+	// each, which begin at that address; 0: there is but one.
+	FamilyAt      int
+	FamilyIndexAt int
+	FamilyBytes   int
+	// The address of the database, that of the family and, in Go, that of the error may have to be
+	// followed: to the word that lies so many bytes behind it, and from there on. What an error
+	// leads to is a number of 4 bytes.
+	DatabaseVia, FamilyVia, ErrorVia []int
+	// OperationAt is the register of what the function is to do; 0: it makes Gets alone. In what it
+	// does else, nothing is seen of it.
+	OperationAt int
+	Operations  map[int]string // ForGets, or ForIterators, as a Seek of which it counts
+	// SecondAt is, in Go, the register of the address of a second part of the key, for which a
+	// table is asked that keeps several values of a key in order: what is found at or behind it. It
+	// is absent if the value, with its address in the register ValueAt, begins otherwise. 0: there
+	// is none.
+	SecondAt, ValueAt int
 }
 
 // Batch is a function that looks many keys up at once, whose keys are counted.
@@ -172,7 +190,7 @@ func watchedBlockTables(engine string) Watched {
 	// GetImpl(ReadOptions const&, Slice const& key, GetImplOptions&), whose options begin with the
 	// family.
 	behind := func(symbol string) Function {
-		return Function{Name: symbol, DatabaseAt: 1, KeyAt: 3, FamilyAt: 4, FamilyIn: true}
+		return Function{Name: symbol, DatabaseAt: 1, KeyAt: 3, FamilyAt: 4, FamilyVia: []int{0}}
 	}
 	direct := func(symbol string) Function {
 		return Function{Name: symbol, DatabaseAt: 1, KeyAt: 4, FamilyAt: 3}
@@ -286,6 +304,73 @@ func AllWatched() []Watched {
 		watchedPebble("pebble2", "github.com/cockroachdb/pebble/v2", "v2.0.", "v2.1."),
 		watchedLevel("goleveldb", "github.com/syndtr/goleveldb", "v1.0."),
 		watchedBlockTables("rocksdb"),
+	}
+}
+
+// watchedMapped is of a wrapper in Go of a library in C: func (txn *Txn) Get(dbi DBI, key []byte)
+// ([]byte, error), and func (c *Cursor) Get(setkey, setval []byte, op uint) (key, val []byte, err
+// error). Txn begins with the address of Env, whose first word is that of the library's environment,
+// and then with that of the library's transaction; Cursor with the address of Txn and then that of
+// the library's cursor.
+//
+// In the library's structures, which differ between its versions, records are those of the tables,
+// from a transaction on, record is that of the cursor's table, and name lies in either. failed leads
+// from an error to its number; nil: errors of absent keys are one value.
+func watchedMapped(
+	engine, module, version string, records []int, record, name int, failed []int,
+) Watched {
+	const recordBytes = 64
+	const getBoth, getBothRange, set, setKey = 2, 3, 15, 16
+	const first, last, setRange, lowerBound, upperBound = 0, 6, 17, 19, 20
+	operations := map[int]string{}
+	for _, get := range []int{getBoth, getBothRange, set, setKey} {
+		operations[get] = ForGets
+	}
+
+	for _, seek := range []int{first, last, setRange, lowerBound, upperBound} {
+		operations[seek] = ForIterators
+	}
+
+	return Watched{
+		Engine: engine, Module: module, Versions: []string{version}, NameAt: name,
+		Gets: []Function{
+			{
+				Name:          module + "/mdbx.(*Txn).Get",
+				DatabaseVia:   []int{0, 0},
+				KeyAt:         2,
+				FamilyVia:     append([]int{8}, records...),
+				FamilyIndexAt: 1,
+				FamilyBytes:   recordBytes,
+				FoundAt:       3,
+				ErrorAt:       4,
+				ErrorVia:      failed,
+				Inverted:      true,
+			},
+			{
+				Name:        module + "/mdbx.(*Cursor).Get",
+				DatabaseVia: []int{0, 0, 0},
+				KeyAt:       1,
+				FamilyVia:   []int{8, record},
+				FoundAt:     6,
+				ErrorAt:     7,
+				ErrorVia:    failed,
+				Inverted:    true,
+				SecondAt:    4,
+				ValueAt:     3,
+				OperationAt: 7,
+				Operations:  operations,
+			},
+		},
+	}
+}
+
+// AllWatchedMapped are the engines that map their database, of which Gets can be seen beside page
+// faults: those of libmdbx 0.12 and 0.13, as Erigon calls them.
+func AllWatchedMapped() []Watched {
+	const module = "github.com/erigontech/mdbx-go"
+	return []Watched{
+		watchedMapped("mdbx", module, "v0.27.", []int{72}, 48, 0, []int{8, 0}),
+		watchedMapped("mdbx", module, "v0.39.", []int{80, 200}, 32, 48, nil),
 	}
 }
 

@@ -182,8 +182,14 @@ func Faults(
 	limited, stop := o.limited(ctx)
 	memory, noMemory := watchMemory(limited, t, of.Path)
 	c.memory = memory
+	getsEnd := func() error { return nil }
+	if o.mapped != nil {
+		getsEnd = o.mapped.begin(limited, o.Share)
+	}
+
 	err = p.Watch(limited, c)
 	stop()
+	err = errors.Join(err, getsEnd())
 	if err != nil {
 		if memory != nil {
 			err = errors.Join(err, memory.close())
@@ -261,7 +267,7 @@ func Faults(
 	}
 
 	c.explain(w)
-	return seen, nil
+	return seen, c.explainGets(w, seen, o)
 }
 
 // busyTime is how long a device has been busy when a watch begins.
@@ -491,13 +497,6 @@ func (c *faults) explain(w *result.Watch) {
 		Bytes: int64(c.bytes),
 	}}
 
-	const noGets = "calls of an engine that maps its database are not seen; only what they did " +
-		"not find in memory is, as page faults"
-	for _, name := range []string{"gets", "found", "missing", "absent_share", "keys", "tenths"} {
-		w.Why[name] = noGets
-	}
-
-	w.Unavailable(noGets, figure.GetsPerSecond, figure.BlockReadsPerGet)
 	const noAccesses = "an access to a page that is in memory leaves no trace"
 	w.Unavailable(noAccesses, figure.BlockAccessesPerGet, figure.TablesPerGet, figure.HitRate,
 		figure.WorkingSet)
@@ -508,6 +507,31 @@ func (c *faults) explain(w *result.Watch) {
 	}
 
 	c.warn(w)
+}
+
+// explainGets makes the figures of Gets, or says why there are none.
+func (c *faults) explainGets(w *result.Watch, seen *Seen, o Options) error {
+	if o.mapped != nil {
+		w.Process.Go, w.Process.EngineVersion = o.mapped.target.Go, o.mapped.target.Module
+		w.Why["keys"] = "they are told by tables: gets_by_table"
+		w.Unavailable("page faults are also those of Seeks and of what is written",
+			figure.BlockReadsPerGet)
+		seen.Keys = o.mapped.keptKeys()
+		return o.mapped.explain(w)
+	}
+
+	noGets := "calls of an engine that maps its database are not seen; only what they did " +
+		"not find in memory is, as page faults"
+	if o.noGets != nil {
+		noGets += ": " + o.noGets.Error()
+	}
+
+	for _, name := range []string{"gets", "found", "missing", "absent_share", "keys", "tenths"} {
+		w.Why[name] = noGets
+	}
+
+	w.Unavailable(noGets, figure.GetsPerSecond, figure.BlockReadsPerGet)
+	return nil
 }
 
 // generations tells whether the kernel reclaims memory by generations of pages.

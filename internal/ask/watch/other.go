@@ -10,10 +10,11 @@ import (
 	"github.com/statelab/statelab/internal/chain/clients"
 )
 
-// Layout and Cache are known of processes of Linux alone.
+// Layout and Cache are known of processes of Linux alone, and Gets are watched there.
 type (
-	Layout struct{}
-	Cache  struct{}
+	Layout     struct{}
+	Cache      struct{}
+	mappedGets struct{}
 )
 
 var errNeedsLinux = engine.Fail(engine.CodeUnsupported,

@@ -42,6 +42,10 @@ type Options struct {
 	Counts func(result.WatchCounts)
 	Tell   result.EventFunc
 
+	// mapped are watched beside page faults; nil: noGets says why not.
+	mapped *mappedGets
+	noGets error
+
 	// opened tells the database's layout and the cache of the process once it surely has it open;
 	// nil: it had when the watch began. While a process opens a database, what tells of its cache
 	// is not written yet, or from the last time.

@@ -52,10 +52,21 @@ func Process(ctx context.Context, w Wanted) (*Seen, error) {
 func (w Wanted) faults(
 	ctx context.Context, t *probe.Target, of *MappedFile,
 ) (seen *Seen, err error) {
+	gets, noGets := openMappedGets(t.PID, of)
+	if w.mapped, w.noGets = gets, noGets; gets != nil {
+		defer func() { err = errors.Join(err, gets.close()) }()
+	}
+
 	m := new(setting.Mistakes)
 	for _, flag := range w.OfGets {
-		m.At(flag, "", "%s maps its database into memory, so that page faults are seen instead "+
-			"of Gets: leave the flag out", t)
+		switch {
+		case gets == nil:
+			m.At(flag, "", "%s maps its database into memory, so that page faults are seen "+
+				"instead of Gets: leave the flag out", t)
+		case flag != "sample" && flag != "keep-keys":
+			m.At(flag, "", "%s maps its database into memory, so it has no block cache and its "+
+				"Gets have no block accesses that could be simulated: leave the flag out", t)
+		}
 	}
 
 	if err := m.Err(); err != nil {

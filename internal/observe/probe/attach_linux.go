@@ -524,8 +524,8 @@ func (w *watching) reportGet(kind bpfEventKind, call *bpfCall, key []byte) {
 		ID:       GetID{call.Goroutine, call.Start},
 		Start:    time.Duration(call.Start),
 		End:      time.Duration(call.End),
-		Key:      key[:min(int(call.KeyBytes), MaxKeyBytes)],
-		KeyBytes: int(call.KeyBytes),
+		Key:      key[:min(int(call.KeyBytes+call.SecondBytes), MaxKeyBytes)],
+		KeyBytes: int(call.KeyBytes + call.SecondBytes),
 		Found:    (found != 0) != (f.Inverted || w.native()),
 		Reads:    uint32(call.Reads),
 		Database: call.Database,
@@ -536,7 +536,12 @@ func (w *watching) reportGet(kind bpfEventKind, call *bpfCall, key []byte) {
 	const absent = 1 // rocksdb::Status::kNotFound
 	if !w.get.Found && (!w.native() || found != absent) {
 		w.get.ErrorData = call.Error
+		if len(f.ErrorVia) > 0 {
+			w.get.ErrorData = uint64(uint32(call.Error))
+		}
 	}
+
+	w.get.Found = w.get.Found && call.Passed == 0
 
 	if w.inside(w.get.Start) {
 		w.on.Get(&w.get)

@@ -20,18 +20,20 @@ type bpfBatches struct {
 }
 
 type bpfCall struct {
-	_         structs.HostLayout
-	Kind      uint16
-	Function  uint16
-	KeyBytes  uint32
-	Start     uint64
-	End       uint64
-	Goroutine uint64
-	Error     uint64
-	Found     uint64
-	Reads     uint64
-	Database  uint64
-	Family    uint64
+	_           structs.HostLayout
+	Kind        uint16
+	Function    uint16
+	KeyBytes    uint32
+	Start       uint64
+	End         uint64
+	Goroutine   uint64
+	Error       uint64
+	Found       uint64
+	Reads       uint64
+	Database    uint64
+	Family      uint64
+	SecondBytes uint32
+	Passed      uint32
 }
 
 type bpfDevice struct {
@@ -73,23 +75,47 @@ type bpfFaulting struct {
 type bpfFunction struct {
 	_        structs.HostLayout
 	Number   uint32
-	Database uint32
+	Database struct {
+		_     structs.HostLayout
+		Word  uint32
+		Steps uint32
+		Via   [4]uint32
+	}
 	Key      uint32
 	KeyBytes uint32
 	Found    uint32
-	Error    uint32
-	Family   uint32
-	FamilyIn bool
-	_        [3]byte
-	Keys     uint32
-	KeysIn   bool
-	_        [3]byte
-	From     uint32
-	Count    uint32
-	Families uint32
-	Outcomes uint32
-	OneByOne bool
-	_        [3]byte
+	Error    struct {
+		_     structs.HostLayout
+		Word  uint32
+		Steps uint32
+		Via   [4]uint32
+	}
+	Family struct {
+		_     structs.HostLayout
+		Word  uint32
+		Steps uint32
+		Via   [4]uint32
+	}
+	FamilyIndex    uint32
+	FamilyBytes    uint32
+	Operation      uint32
+	_              [4]byte
+	GetOperations  uint64
+	SeekOperations uint64
+	Second         uint32
+	SecondBytes    uint32
+	Value          uint32
+	HasSecond      bool
+	_              [3]byte
+	Keys           uint32
+	KeysIn         bool
+	_              [3]byte
+	From           uint32
+	Count          uint32
+	Families       uint32
+	Outcomes       uint32
+	OneByOne       bool
+	_              [7]byte
 }
 
 type bpfGet struct {
@@ -149,6 +175,13 @@ type bpfPages struct {
 	Device    uint32
 	Whole     bool
 	_         [3]byte
+}
+
+type bpfPlace struct {
+	_     structs.HostLayout
+	Word  uint32
+	Steps uint32
+	Via   [4]uint32
 }
 
 type bpfProcess struct {

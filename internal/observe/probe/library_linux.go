@@ -165,6 +165,59 @@ func (t *Target) locateNative() error {
 	return nil
 }
 
+// maxName is how long a name of a table or of a column family is taken to be at most.
+const maxName = 1 << 10
+
+// Table is the name of the table of a record in the memory of the process; "": it has none. The
+// caller has to compare it with the database.
+func (t *Target) Table(record uint64) (name string, err error) {
+	memory, err := os.Open(t.proc("mem"))
+	if err != nil {
+		return "", refused(err)
+	}
+
+	defer memory.Close() // read only
+	var slice [16]byte
+	if _, err := memory.ReadAt(slice[:], int64(record)+int64(t.Engine.NameAt)); err != nil {
+		return "", err
+	}
+
+	length := binary.LittleEndian.Uint64(slice[8:])
+	if length > maxName {
+		return "", errors.New("not a table")
+	}
+
+	text := make([]byte, length)
+	if length > 0 {
+		_, err = memory.ReadAt(text, int64(binary.LittleEndian.Uint64(slice[:])))
+	}
+
+	return string(text), err
+}
+
+// Refers reports whether a word near an address in the memory of the process is a value.
+func (t *Target) Refers(address, value uint64) bool {
+	const near = 128
+	memory, err := os.Open(t.proc("mem"))
+	if err != nil {
+		return false
+	}
+
+	defer memory.Close() // read only
+	var words [near]byte
+	if _, err := memory.ReadAt(words[:], int64(address)); err != nil {
+		return false
+	}
+
+	for at := 0; at < near; at += 8 {
+		if binary.LittleEndian.Uint64(words[at:]) == value {
+			return true
+		}
+	}
+
+	return false
+}
+
 // Family is the number and the name of the column family of a handle, as the memory of the process
 // says: the handle holds, behind the address of its methods, that of the family, which begins with
 // both. The caller has to compare them with the database: other versions may differ.
@@ -186,7 +239,6 @@ func (t *Target) Family(handle uint64) (number uint32, name string, err error) {
 		return content
 	}
 
-	const maxName = 1 << 10
 	family := read(binary.LittleEndian.Uint64(read(handle+8, 8)), 24)
 	at, length := binary.LittleEndian.Uint64(family[8:]), binary.LittleEndian.Uint64(family[16:])
 	if t.code.sharedStrings {

@@ -128,7 +128,7 @@ func load(t *Target, namespace namespace, multi bool) (_ *programs, err error) {
 	}
 
 	if len(code.seeks) > 0 {
-		return p, p.forFunction(bpfFunction{Database: word(e, 0)}, &p.seeks)
+		return p, p.forFunction(bpfFunction{Database: placeOf(e, 0, nil)}, &p.seeks)
 	}
 
 	return p, nil
@@ -148,18 +148,43 @@ func getFunction(e subject.Watched, number int) bpfFunction {
 	f := e.Gets[number]
 	of := bpfFunction{
 		Number:   uint32(number),
-		Database: word(e, f.DatabaseAt),
+		Database: placeOf(e, f.DatabaseAt, f.DatabaseVia),
 		Key:      word(e, f.KeyAt),
+		Family:   placeOf(e, f.FamilyAt, f.FamilyVia),
 	}
 
 	if e.Module == "" {
-		of.Family, of.FamilyIn = word(e, f.FamilyAt), f.FamilyIn
 		of.Outcomes = word(e, 0)
 		return of
 	}
 
-	of.KeyBytes, of.Found, of.Error = word(e, f.KeyAt+1), word(e, f.FoundAt), word(e, f.ErrorAt)
+	of.KeyBytes, of.Found = word(e, f.KeyAt+1), word(e, f.FoundAt)
+	of.Error = placeOf(e, f.ErrorAt, f.ErrorVia)
+	of.FamilyIndex, of.FamilyBytes = word(e, f.FamilyIndexAt), uint32(f.FamilyBytes)
+	of.Operation = word(e, f.OperationAt)
+	for operation, does := range f.Operations {
+		if does == subject.ForGets {
+			of.GetOperations |= 1 << operation
+		} else {
+			of.SeekOperations |= 1 << operation
+		}
+	}
+
+	if f.SecondAt > 0 {
+		of.HasSecond, of.Value = true, word(e, f.ValueAt)
+		of.Second, of.SecondBytes = word(e, f.SecondAt), word(e, f.SecondAt+1)
+	}
+
 	return of
+}
+
+// placeOf is a register, or what it leads to.
+func placeOf(e subject.Watched, number int, via []int) (p bpfPlace) {
+	p.Word, p.Steps = word(e, number), uint32(len(via))
+	for i, offset := range via {
+		p.Via[i] = uint32(offset)
+	}
+	return p
 }
 
 // keysFunction tells where one that looks keys of a batch up has its arguments.
@@ -167,7 +192,7 @@ func keysFunction(e subject.Watched, number int) bpfFunction {
 	t := e.Together[number]
 	return bpfFunction{
 		Number:   uint32(number),
-		Database: word(e, t.DatabaseAt),
+		Database: placeOf(e, t.DatabaseAt, nil),
 		Keys:     word(e, t.KeysAt),
 		From:     word(e, t.FromAt),
 		Count:    word(e, t.CountAt),

@@ -23,6 +23,8 @@ struct call {
 	u64 reads;
 	u64 database;
 	u64 family;
+	u32 second_bytes; // of the key's second part, behind key_bytes
+	u32 passed;       // what was found begins with another second part
 };
 
 struct get {
@@ -63,13 +65,24 @@ static __always_inline u64 caller(const struct words *context)
 	return process.native ? bpf_get_current_pid_tgid() : word(context, machine.goroutine);
 }
 
+// follow is what a place holds.
+static __always_inline u64 follow(const struct words *context, const volatile struct place *place)
+{
+	u64 at = word(context, place->word);
+#pragma unroll
+	for (u32 i = 0; i < MAX_STEPS; i++)
+		if (i < place->steps)
+			read_user(&at, sizeof(at), at + place->via[i]);
+	return at;
+}
+
 static __always_inline void begin(struct get *get, const struct words *context, u16 kind)
 {
 	get->call.kind = kind;
 	get->call.function = function.number;
 	get->call.goroutine = caller(context);
 	get->call.start = bpf_ktime_get_ns();
-	get->call.database = word(context, function.database);
+	get->call.database = follow(context, &function.database);
 }
 
 // activate notes a call. One that did not end (it panicked) is overwritten by the next one.
@@ -98,9 +111,52 @@ static __always_inline void report(const void *call, u64 bytes)
 		add(&lost.gets, 1);
 }
 
+#define MAX_FIRST 127 // bytes of a key that has a second part
+#define MAX_SECOND 128
+#define MAX_COMPARED 32
+
+// read_second reads the second part of a key behind the first one.
+static __always_inline void read_second(struct get *get, const struct words *context)
+{
+	u64 first = get->call.key_bytes, bytes = word(context, function.second_bytes);
+	if (first > MAX_FIRST || !bytes)
+		return;
+
+	if (bytes > MAX_SECOND)
+		bytes = MAX_SECOND;
+	get->call.second_bytes = bytes;
+	barrier_var(bytes);
+	barrier_var(first);
+	if (first <= MAX_FIRST && bytes <= MAX_SECOND)
+		read_user(get->key + first, bytes, word(context, function.second));
+}
+
+// passed tells whether the value that was found begins with another second part.
+static __always_inline bool passed(const struct get *get, const struct words *context)
+{
+	struct part {
+		u64 words[MAX_COMPARED / 8];
+	} asked = {}, found = {};
+	u64 first = get->call.key_bytes, bytes = get->call.second_bytes;
+	if (bytes > MAX_COMPARED)
+		bytes = MAX_COMPARED;
+	barrier_var(bytes);
+	barrier_var(first);
+	if (first > MAX_FIRST || bytes > MAX_COMPARED)
+		return 0;
+
+	bpf_probe_read_kernel(&asked, bytes, get->key + first);
+	read_user(&found, bytes, word(context, function.value));
+	u64 differs = 0;
+#pragma unroll
+	for (int i = 0; i < MAX_COMPARED / 8; i++)
+		differs |= asked.words[i] ^ found.words[i];
+	return differs;
+}
+
 static __always_inline void report_key(const struct get *get)
 {
-	u64 bytes = get->call.key_bytes;
+	u64 bytes = get->call.key_bytes + get->call.second_bytes;
 	if (bytes > MAX_KEY_BYTES)
 		bytes = MAX_KEY_BYTES;
 	barrier_var(bytes);
@@ -112,23 +168,32 @@ int get_begins(const struct words *context)
 {
 	struct get get = {};
 	struct slice key = {};
-	begin(&get, context, GET);
+	u16 kind = GET;
+	if (function.get_operations) {
+		u64 bit = 1ULL << (word(context, function.operation) & 63);
+		if (bit & function.seek_operations)
+			kind = SEEK;
+		else if (!(bit & function.get_operations))
+			return 0;
+	}
+
+	begin(&get, context, kind);
+	get.call.family = follow(context, &function.family);
 
 	// The key is read now: it may lie on a stack that moves.
 	if (process.native) {
-		u64 family = word(context, function.family);
 		get.call.error = word(context, function.outcomes); // no register has to hold it at the end
 		read_user(&key, sizeof(key), word(context, function.key));
-		if (function.family_in)
-			read_user(&get.call.family, sizeof(get.call.family), family);
-		else
-			get.call.family = family;
 	} else {
+		u64 index = (u32)word(context, function.family_index);
+		get.call.family += index * function.family_bytes;
 		key.data = word(context, function.key);
 		key.bytes = word(context, function.key_bytes);
 	}
 
 	read_key(&get, &key);
+	if (function.has_second)
+		read_second(&get, context);
 	activate(&get);
 	return 0;
 }
@@ -148,7 +213,9 @@ int get_ends(const struct words *context)
 		get->call.found = get->call.error = status;
 	} else {
 		get->call.found = word(context, function.found);
-		get->call.error = word(context, function.error);
+		get->call.error = follow(context, &function.error);
+		if (function.has_second && get->call.second_bytes)
+			get->call.passed = passed(get, context);
 	}
 
 	report_key(get);

@@ -18,16 +18,36 @@ const volatile struct machine {
 	u32 fault_address;
 } machine = {};
 
+#define MAX_STEPS 4
+
+// A word, or what it leads to: the word that lies so many bytes behind it, and so on.
+struct place {
+	u32 word;
+	u32 steps;
+	u32 via[MAX_STEPS];
+};
+
 // The function that a program is loaded for: words of its arguments and results.
 const volatile struct function {
 	u32 number; // of the engine's
-	u32 database;
+	struct place database;
 	u32 key; // its address; in C++ that of a slice
 	u32 key_bytes;
 	u32 found;
-	u32 error;
-	u32 family;
-	bool family_in; // it holds the address of the address
+	struct place error;
+	struct place family;
+	u32 family_index; // with family_bytes: among records of so many bytes
+	u32 family_bytes;
+	// What it is to do, and the bits of what makes it a Get or a Seek; 0: it always makes a Get.
+	u32 operation;
+	u64 get_operations;
+	u64 seek_operations;
+	// With has_second: a second part of the key, with which the value of a key that is found
+	// begins.
+	u32 second;
+	u32 second_bytes;
+	u32 value;
+	bool has_second;
 
 	// Of those that look many keys up.
 	u32 keys;

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 # What Go decodes or sets; types of maps and variables are declared anyway.
 types=
-for type in event_kind page_event_kind call get together other_read fault page_event; do
+for type in event_kind page_event_kind place call get together other_read fault page_event; do
 	types="$types -type $type"
 done
 

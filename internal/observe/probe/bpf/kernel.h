@@ -112,7 +112,7 @@ static __always_inline u64 word(const struct words *context, u32 at)
 	switch (at) {
 #define WORD(n) case n: return context->word[n];
 	WORD(0) WORD(1) WORD(2) WORD(3) WORD(4) WORD(5) WORD(6) WORD(7)
-	WORD(8) WORD(9) WORD(10) WORD(11) WORD(12) WORD(13) WORD(14)
+	WORD(8) WORD(9) WORD(10) WORD(11) WORD(12) WORD(13) WORD(14) WORD(15)
 	WORD(22) WORD(28) WORD(35)
 #undef WORD
 	}

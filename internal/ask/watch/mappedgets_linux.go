@@ -1,0 +1,307 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/statelab/statelab/internal/observe/measure"
+	"github.com/statelab/statelab/internal/observe/pagefile"
+	"github.com/statelab/statelab/internal/observe/probe"
+	"github.com/statelab/statelab/internal/subject"
+	"github.com/statelab/statelab/result"
+	"github.com/statelab/statelab/result/figure"
+)
+
+// mappedGets collects the Gets of a process on a database that it maps, beside its page faults. Its
+// methods are called by one goroutine, until it has ended.
+type mappedGets struct {
+	target *probe.Target
+	probe  *probe.Probe
+	of     *MappedFile
+	file   *pagefile.File // whose tables are named
+	named  map[string]bool
+
+	ours    map[uint64]bool // environments of the library: whether they are of the database
+	records map[uint64]int16
+	tables  []string
+
+	keys    []byte
+	gets    []mappedGet
+	errors  map[uint64]int // of values of errors, to tell failures from absent keys
+	more    uint64         // Gets beyond maxGets
+	seeks   result.WatchedSeeks
+	seekFor time.Duration
+
+	opened, watched time.Duration
+}
+
+// mappedGet is a Get as it is kept; its key is in the collector's.
+type mappedGet struct {
+	took   time.Duration
+	keyEnd uint64
+	error  uint64 // 0: none, though the key is absent
+	table  int16  // -1: not known
+	found  bool
+}
+
+// openMappedGets finds the Gets of a process on a database that it maps. An error says why they are
+// not seen; its page faults are all the same.
+func openMappedGets(pid int, of *MappedFile) (_ *mappedGets, err error) {
+	known := slices.DeleteFunc(subject.AllWatchedMapped(), func(w subject.Watched) bool {
+		return w.Engine != of.Layout.Engine
+	})
+
+	t, err := probe.Find(pid, known)
+	if err != nil {
+		return nil, err
+	}
+
+	file, err := pagefile.Open(of.Path, of.Layout)
+	if err != nil {
+		return nil, err
+	}
+
+	p, err := probe.Open(t)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+
+	c := &mappedGets{
+		target:  t,
+		probe:   p,
+		of:      of,
+		file:    file,
+		ours:    map[uint64]bool{},
+		records: map[uint64]int16{},
+		errors:  map[uint64]int{},
+	}
+
+	c.names()
+	return c, nil
+}
+
+func (c *mappedGets) close() error { return errors.Join(c.probe.Close(), c.file.Close()) }
+
+// begin watches in the background; what it returns waits until ctx ends.
+func (c *mappedGets) begin(ctx context.Context, share float64) (wait func() error) {
+	done := make(chan error, 1)
+	go func() { done <- c.probe.Watch(ctx, share, c) }()
+	return func() error { return <-done }
+}
+
+// names learns which tables the database has.
+func (c *mappedGets) names() {
+	c.named = map[string]bool{pagefile.Main: true}
+	for _, table := range c.file.Tables() {
+		c.named[table.Name] = true
+	}
+}
+
+// isOurs reports whether an environment of the library is of the database: it refers to the memory
+// where that is mapped.
+func (c *mappedGets) isOurs(environment uint64) bool {
+	if ours, known := c.ours[environment]; known {
+		return ours
+	}
+
+	mappings, err := c.target.Mappings(c.of.Layout.Names)
+	if err != nil {
+		return false
+	}
+
+	for _, m := range mappings {
+		if m.Inode == c.of.Inode {
+			ours := c.target.Refers(environment, m.Low)
+			c.ours[environment] = ours
+			return ours
+		}
+	}
+
+	return false
+}
+
+// tableOf is the table of a record of the library's, if the database has one of that name.
+func (c *mappedGets) tableOf(record uint64) int16 {
+	if table, known := c.records[record]; known {
+		return table
+	}
+
+	table := int16(-1)
+	name, err := c.target.Table(record)
+	if name = cmp.Or(name, pagefile.Main); err == nil && c.named[name] {
+		if table = int16(slices.Index(c.tables, name)); table < 0 {
+			c.tables, table = append(c.tables, name), int16(len(c.tables))
+		}
+	}
+
+	c.records[record] = table
+	return table
+}
+
+// Get implements probe.Events.
+func (c *mappedGets) Get(g *probe.Get) {
+	if !c.isOurs(g.Database) {
+		return
+	}
+
+	if len(c.gets) == maxGets {
+		c.more++
+		return
+	}
+
+	c.keys = append(c.keys, g.Key...)
+	kept := mappedGet{
+		took:   g.End - g.Start,
+		keyEnd: uint64(len(c.keys)),
+		error:  g.ErrorData,
+		table:  c.tableOf(g.Family),
+		found:  g.Found,
+	}
+
+	if g.ErrorData != 0 {
+		c.errors[g.ErrorData]++
+	}
+
+	c.gets = append(c.gets, kept)
+}
+
+// Seek implements probe.Events.
+func (c *mappedGets) Seek(s *probe.Seek) {
+	c.seeks.Calls++
+	c.seekFor += s.End - s.Start
+}
+
+// Together implements probe.Events; no such engine has lookups of many keys.
+func (c *mappedGets) Together(*probe.Together) {}
+
+// Read implements probe.Events; what is mapped is not read by calls.
+func (c *mappedGets) Read(*probe.Read) {}
+
+// Window implements probe.Events.
+func (c *mappedGets) Window(open bool, at time.Duration) {
+	if open {
+		c.opened = at
+	} else {
+		c.watched += at - c.opened
+	}
+}
+
+// Second implements probe.Events: tables that were made meanwhile are looked for again.
+func (c *mappedGets) Second() error {
+	for record, table := range c.records {
+		if table < 0 {
+			delete(c.records, record)
+		}
+	}
+
+	if err := c.file.Renew(); err == nil { // a head that is being written is read again
+		c.names()
+	}
+
+	return nil
+}
+
+// noTableOfGet stands for a table that the database is not known to have.
+const noTableOfGet = "(not known)"
+
+// explain makes the figures.
+func (c *mappedGets) explain(w *result.Watch) error {
+	absent, maximum := uint64(0), 0
+	for value, n := range c.errors {
+		if n > maximum {
+			absent, maximum = value, n
+		}
+	}
+
+	type row struct {
+		result.WatchedTableGets
+		missing uint64
+		latency *measure.Histogram
+	}
+
+	rows, latency := map[int16]*row{}, measure.NewHistogram()
+	distinct, from, all := map[string]uint64{}, uint64(0), time.Duration(0)
+	for _, g := range c.gets {
+		r := rows[g.table]
+		if r == nil {
+			name := noTableOfGet
+			if g.table >= 0 {
+				name = c.tables[g.table]
+			}
+			r = &row{
+				WatchedTableGets: result.WatchedTableGets{Table: name},
+				latency:          measure.NewHistogram(),
+			}
+			rows[g.table] = r
+		}
+
+		r.Gets++
+		switch {
+		case g.found:
+			w.Found++
+		case g.error == absent, g.error == 0:
+			w.Missing++
+			r.missing++
+		default:
+			w.Failed++
+		}
+
+		latency.Add(int64(g.took))
+		r.latency.Add(int64(g.took))
+		all += g.took
+		distinct[fmt.Sprint(g.table, " ")+string(c.keys[from:g.keyEnd])]++
+		from = g.keyEnd
+	}
+
+	kept := uint64(len(c.gets))
+	w.Gets, w.DistinctKeys, w.Tenths = kept+c.more, uint64(len(distinct)), tenths(distinct)
+	w.GetsSeconds = c.watched.Seconds()
+	if c.watched > 0 {
+		w.Record(figure.GetsPerSecond, float64(w.Gets)/w.GetsSeconds)
+	}
+
+	scale := 1.0 // of what was kept to all
+	if kept > 0 {
+		w.Absent, w.ServiceNanos = float64(w.Missing)/float64(kept), new(latency.Summary())
+		scale = float64(w.Gets) / float64(kept)
+		w.Record(figure.InFlight, all.Seconds()*scale/w.GetsSeconds)
+	}
+
+	for _, r := range rows {
+		r.Absent = float64(r.missing) / float64(r.Gets)
+		r.PerSecond = float64(r.Gets) * scale / w.GetsSeconds
+		r.P50, r.P99 = r.latency.Quantile(0.5), r.latency.Quantile(0.99)
+		w.TableGets = append(w.TableGets, r.WatchedTableGets)
+	}
+
+	slices.SortFunc(w.TableGets, func(x, y result.WatchedTableGets) int {
+		return cmp.Or(cmp.Compare(y.Gets, x.Gets), cmp.Compare(x.Table, y.Table))
+	})
+
+	if c.seeks.Calls > 0 {
+		c.seeks.MeanNanos = float64(c.seekFor) / float64(c.seeks.Calls)
+		w.Seeks = &c.seeks
+	}
+
+	lost, err := c.probe.Lost()
+	w.Lost.Gets = lost.Gets
+	cost := c.probe.Cost()
+	w.Cost.GetNanos = cost.Get.Nanoseconds()
+	w.Cost.Core += (float64(w.Gets) + float64(c.seeks.Calls)) * cost.Get.Seconds() /
+		max(w.Seconds, 1e-9)
+	return err
+}
+
+// keptKeys are those of the Gets.
+func (c *mappedGets) keptKeys() (keys [][]byte) {
+	from := uint64(0)
+	for _, g := range c.gets {
+		keys = append(keys, c.keys[from:g.keyEnd])
+		from = g.keyEnd
+	}
+	return keys
+}
