@@ -48,12 +48,16 @@ type mappedGet struct {
 	found  bool
 }
 
-// openMappedGets finds the Gets of a process on a database that it maps. An error says why they are
-// not seen; its page faults are all the same.
+// openMappedGets finds the Gets of a process on a database that it maps; nil: those of its engine are
+// not seen. An error says why they are not in this process; its page faults are all the same.
 func openMappedGets(pid int, of *MappedFile) (_ *mappedGets, err error) {
 	known := slices.DeleteFunc(subject.AllWatchedMapped(), func(w subject.Watched) bool {
 		return w.Engine != of.Layout.Engine
 	})
+
+	if len(known) == 0 {
+		return nil, nil
+	}
 
 	t, err := probe.Find(pid, known)
 	if err != nil {

@@ -43,8 +43,50 @@ func (w Watched) mappedAnswer(program string) string {
 
 	verdict := w.memoryVerdict()
 
-	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.memories(verdict),
-		w.memoryLimit()}), " ")
+	return strings.Join(doc.Without([]string{verdict.Sentence, text + ".", w.mappedGets(),
+		w.memories(verdict), w.memoryLimit()}), " ")
+}
+
+// mappedGets sums up the Gets, if they are seen.
+func (w Watched) mappedGets() string {
+	if !w.Has(figure.GetsPerSecond) {
+		return ""
+	}
+
+	if w.Gets == 0 || w.ServiceNanos == nil {
+		return fmt.Sprintf("It made no Get in the %s s in which they were watched.",
+			unit.Significant(w.GetsSeconds, 2))
+	}
+
+	most := ""
+	if len(w.TableGets) > 1 {
+		t := w.TableGets[0]
+		most = fmt.Sprintf(", %s of them of %s", doc.Percent(100*float64(t.Gets)/
+			float64(w.Found+w.Missing+w.Failed)), t.Table)
+	}
+
+	return fmt.Sprintf("It made %s Gets a second%s; %s found nothing; half took less than %s, 1%% "+
+		"more than %s.", doc.ShortCount(w.OrZero(figure.GetsPerSecond)), most,
+		doc.Percent(100*w.Absent), doc.ShortNanos(w.ServiceNanos.P50),
+		doc.ShortNanos(w.ServiceNanos.P99))
+}
+
+// getTable is what is asked of each table.
+func (w Watched) getTable() doc.Table {
+	return doc.TableOf(w.TableGets, nil,
+		doc.Words("table", func(g result.WatchedTableGets) string { return g.Table }),
+		doc.Figure("Gets", "per s", doc.ShortCount, func(g result.WatchedTableGets) float64 {
+			return g.PerSecond
+		}),
+		doc.Figure("absent", "%", nil, func(g result.WatchedTableGets) float64 {
+			return 100 * g.Absent
+		}),
+		doc.Figure("p50", "", nil, func(g result.WatchedTableGets) float64 {
+			return float64(g.P50)
+		}).In(doc.Micros),
+		doc.Figure("p99", "", nil, func(g result.WatchedTableGets) float64 {
+			return float64(g.P99)
+		}).In(doc.Micros))
 }
 
 // memoryVerdict judges the page faults that were seen.
@@ -138,6 +180,11 @@ func (w Watched) memoryLimit() string {
 func (w Watched) unseen() string {
 	text := "An access to a page that is in memory is not seen. So neither the Gets nor their " +
 		"hit rate are known."
+	if w.Has(figure.GetsPerSecond) {
+		text = "An access to a page that is in memory is not seen, so the hit rate of the Gets is " +
+			"not known."
+	}
+
 	unknown := 0.0
 	for _, f := range w.Faults {
 		if f.Unknown {
@@ -196,6 +243,11 @@ func (w Watched) mappedMethod() string {
 		"and %s of other memory; %s events lost.", unit.Count(all.Major),
 		unit.Count(all.Minor), unit.Significant(w.Seconds, 3), unit.Count(w.Elsewhere.Major),
 		unit.Count(w.Elsewhere.Minor), unit.Count(w.Lost.Reads))
+
+	if w.Has(figure.GetsPerSecond) {
+		text += fmt.Sprintf(" Gets: %s in %s s of this time; %s events lost.", unit.Count(w.Gets),
+			unit.Significant(w.GetsSeconds, 3), unit.Count(w.Lost.Gets))
+	}
 
 	if w.Cost.Core > 0 {
 		text += fmt.Sprintf(" Watching took %s of one processor.", doc.Percent(100*w.Cost.Core))
@@ -274,6 +326,11 @@ func (w Watched) memoryMethod() string {
 
 // addMapped adds what is seen of a process that maps its database.
 func (w Watched) addMapped(d *doc.Document, method string) {
+	if len(w.TableGets) > 0 {
+		d.Add("Who asks", doc.Block{Title: "Gets by table", Method: method, Table: w.getTable(),
+			Texts: doc.Without([]string{w.skew()})})
+	}
+
 	d.Add("What is read", doc.Block{
 		Title:  "Page faults by table",
 		Method: method,

@@ -203,6 +203,11 @@ func watchable() (facts [][2]string) {
 		facts = append(facts, [2]string{w.Engine, programs})
 	}
 
+	for _, w := range subject.AllWatchedMapped() {
+		facts = append(facts, [2]string{w.Engine, "Gets of programs that Go built with " +
+			w.Module + " " + strings.Join(w.Versions, "*, ") + "*"})
+	}
+
 	for _, layout := range subject.PageFiles() {
 		facts = append(facts, [2]string{layout.Engine,
 			"page faults of any process that maps its database"})
