@@ -291,6 +291,9 @@ type WatchedTableGets struct {
 	Absent    float64 `json:"absent_share"`
 	P50       int64   `json:"p50_ns"`
 	P99       int64   `json:"p99_ns"`
+	// PagesPerGet are those that a Get goes through in the database's trees, in memory or not; nil:
+	// they were not worked out.
+	PagesPerGet *float64 `json:"pages_per_get,omitempty"`
 }
 
 // WatchedFaults are page faults on pages of one kind of one table. A major one had to read the

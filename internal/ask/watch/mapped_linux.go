@@ -517,7 +517,11 @@ func (c *faults) explainGets(w *result.Watch, seen *Seen, o Options) error {
 		w.Unavailable("page faults are also those of Seeks and of what is written",
 			figure.BlockReadsPerGet)
 		seen.Keys = o.mapped.keptKeys()
-		return o.mapped.explain(w)
+		err := o.mapped.explain(w)
+		if err == nil {
+			seen.Trace, err = o.mapped.trace(w.Process)
+		}
+		return err
 	}
 
 	noGets := "calls of an engine that maps its database are not seen; only what they did " +

@@ -1,13 +1,18 @@
 package watch
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/model/cachesim"
+	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/measure"
 	"github.com/statelab/statelab/internal/observe/pagefile"
 	"github.com/statelab/statelab/internal/observe/probe"
@@ -37,6 +42,15 @@ type mappedGets struct {
 	seekFor time.Duration
 
 	opened, watched time.Duration
+
+	pending []pendingGet
+	pages   []uint32 // of all Gets, one after the other
+}
+
+// pendingGet is one whose pages are not known yet.
+type pendingGet struct {
+	get        int
+	firstBytes int
 }
 
 // mappedGet is a Get as it is kept; its key is in the collector's.
@@ -46,6 +60,9 @@ type mappedGet struct {
 	error  uint64 // 0: none, though the key is absent
 	table  int16  // -1: not known
 	found  bool
+
+	pages     uint8 // 0: not known
+	pagesFrom uint64
 }
 
 // openMappedGets finds the Gets of a process on a database that it maps; nil: those of its engine are
@@ -170,7 +187,47 @@ func (c *mappedGets) Get(g *probe.Get) {
 		c.errors[g.ErrorData]++
 	}
 
+	if kept.table >= 0 && g.KeyBytes == len(g.Key) {
+		c.pending = append(c.pending, pendingGet{len(c.gets), g.FirstBytes})
+	}
+
 	c.gets = append(c.gets, kept)
+}
+
+// look works out for some time which pages Gets went through, of those seen last first: soon, since
+// a node that writes moves its pages.
+func (c *mappedGets) look(maximum time.Duration) error {
+	if err := c.file.Renew(); err != nil {
+		return err
+	}
+
+	c.names()
+	for began := time.Now(); len(c.pending) > 0 && time.Since(began) < maximum; {
+		last := c.pending[len(c.pending)-1]
+		c.pending = c.pending[:len(c.pending)-1]
+		g, key := &c.gets[last.get], c.key(last.get)
+		pages, _, err := c.file.PagesOf(c.tables[g.table], key[:last.firstBytes],
+			key[last.firstBytes:])
+		if err != nil || len(pages) == 0 || len(pages) > math.MaxUint8 {
+			continue // the tree was written to meanwhile
+		}
+
+		g.pages, g.pagesFrom = uint8(len(pages)), uint64(len(c.pages))
+		for _, page := range pages {
+			c.pages = append(c.pages, uint32(page))
+		}
+	}
+
+	return nil
+}
+
+// key is that of a Get.
+func (c *mappedGets) key(i int) []byte {
+	from := uint64(0)
+	if i > 0 {
+		from = c.gets[i-1].keyEnd
+	}
+	return c.keys[from:c.gets[i].keyEnd]
 }
 
 // Seek implements probe.Events.
@@ -202,10 +259,7 @@ func (c *mappedGets) Second() error {
 		}
 	}
 
-	if err := c.file.Renew(); err == nil { // a head that is being written is read again
-		c.names()
-	}
-
+	_ = c.look(lookEachSecond) // a head that is being written is read again
 	return nil
 }
 
@@ -221,10 +275,16 @@ func (c *mappedGets) explain(w *result.Watch) error {
 		}
 	}
 
+	if err := c.look(lookAtTheEnd); err != nil {
+		return err
+	}
+
 	type row struct {
 		result.WatchedTableGets
 		missing uint64
 		latency *measure.Histogram
+
+		resolved, pages uint64
 	}
 
 	rows, latency := map[int16]*row{}, measure.NewHistogram()
@@ -254,6 +314,12 @@ func (c *mappedGets) explain(w *result.Watch) error {
 			w.Failed++
 		}
 
+		if g.pages > 0 {
+			r.resolved++
+			r.pages += uint64(g.pages)
+			w.Resolved++
+		}
+
 		latency.Add(int64(g.took))
 		r.latency.Add(int64(g.took))
 		all += g.took
@@ -279,12 +345,19 @@ func (c *mappedGets) explain(w *result.Watch) error {
 		r.Absent = float64(r.missing) / float64(r.Gets)
 		r.PerSecond = float64(r.Gets) * scale / w.GetsSeconds
 		r.P50, r.P99 = r.latency.Quantile(0.5), r.latency.Quantile(0.99)
+		if r.resolved > 0 {
+			r.PagesPerGet = new(float64(r.pages) / float64(r.resolved))
+		}
 		w.TableGets = append(w.TableGets, r.WatchedTableGets)
 	}
 
 	slices.SortFunc(w.TableGets, func(x, y result.WatchedTableGets) int {
 		return cmp.Or(cmp.Compare(y.Gets, x.Gets), cmp.Compare(x.Table, y.Table))
 	})
+
+	if w.Resolved > 0 {
+		w.Record(figure.BlockAccessesPerGet, float64(len(c.pages))/float64(w.Resolved))
+	}
 
 	if c.seeks.Calls > 0 {
 		c.seeks.MeanNanos = float64(c.seekFor) / float64(c.seeks.Calls)
@@ -298,6 +371,66 @@ func (c *mappedGets) explain(w *result.Watch) error {
 	w.Cost.Core += (float64(w.Gets) + float64(c.seeks.Calls)) * cost.Get.Seconds() /
 		max(w.Seconds, 1e-9)
 	return err
+}
+
+// trace has the pages of those Gets of which they are known; nil: there is none.
+func (c *mappedGets) trace(of result.WatchedProcess) ([]byte, error) {
+	if len(c.pages) == 0 {
+		return nil, nil
+	}
+
+	all := &cachesim.Trace{}
+	pageBytes := int32(c.file.PageBytes())
+	resolved := 0
+	for _, g := range c.gets {
+		if g.pages > 0 {
+			resolved++
+		}
+	}
+
+	var out bytes.Buffer
+	to, err := trace.NewWriter(&out, trace.Header{
+		Engine:        of.Engine,
+		EngineVersion: of.EngineVersion,
+		Keys:          fmt.Sprintf("Gets of %s, seen from outside", of.Name),
+		WarmupGets:    resolved / 2,
+		Database:      of.Database,
+		Cache:         cachesim.LRUPolicy,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	for _, g := range c.gets {
+		if g.pages == 0 {
+			continue
+		}
+
+		var numbers []uint32
+		for _, page := range c.pages[g.pagesFrom:][:g.pages] {
+			known := len(all.Blocks)
+			block := cachesim.Block{
+				Offset:    uint64(page) * uint64(pageBytes),
+				Bytes:     pageBytes,
+				DiskBytes: pageBytes,
+				Type:      engine.Page,
+				Level:     engine.LevelUnknown,
+			}
+
+			number := all.Number(block)
+			if int(number) == known {
+				number = to.Block(block)
+			}
+			numbers = append(numbers, number)
+		}
+
+		if err := to.Get(g.found, numbers); err != nil {
+			return nil, err
+		}
+	}
+
+	_, err = to.Close(uint64(resolved))
+	return out.Bytes(), err
 }
 
 // keptKeys are those of the Gets.

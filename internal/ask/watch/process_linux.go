@@ -63,9 +63,10 @@ func (w Wanted) faults(
 		case gets == nil:
 			m.At(flag, "", "%s maps its database into memory, so that page faults are seen "+
 				"instead of Gets: leave the flag out", t)
-		case flag != "sample" && flag != "keep-keys":
-			m.At(flag, "", "%s maps its database into memory, so it has no block cache and its "+
-				"Gets have no block accesses that could be simulated: leave the flag out", t)
+		case flag == "cache", flag == "what-if":
+			m.At(flag, "", "%s maps its database into memory, so that it has no block cache: "+
+				"leave the flag out (--trace-out FILE, and then statelab simulate FILE --cache "+
+				"SIZE, simulates page caches)", t)
 		}
 	}
 
@@ -81,6 +82,12 @@ func (w Wanted) faults(
 	defer func() { err = errors.Join(err, p.Close()) }()
 	if err := p.Attach(); err != nil {
 		return nil, err
+	}
+
+	if gets != nil {
+		if err := gets.probe.Attach(); err != nil {
+			return nil, err
+		}
 	}
 
 	if w.Tick, err = w.Attached(true); err != nil {

@@ -65,10 +65,15 @@ func (w Watched) mappedGets() string {
 			float64(w.Found+w.Missing+w.Failed)), t.Table)
 	}
 
-	return fmt.Sprintf("It made %s Gets a second%s; %s found nothing; half took less than %s, 1%% "+
+	text := fmt.Sprintf("It made %s Gets a second%s; %s found nothing; half took less than %s, 1%% "+
 		"more than %s.", doc.ShortCount(w.OrZero(figure.GetsPerSecond)), most,
 		doc.Percent(100*w.Absent), doc.ShortNanos(w.ServiceNanos.P50),
 		doc.ShortNanos(w.ServiceNanos.P99))
+	if pages, known := w.Value(figure.BlockAccessesPerGet).Number(); known {
+		text += fmt.Sprintf(" A Get goes through %s pages of its tables.", doc.PerGet(pages))
+	}
+
+	return text
 }
 
 // getTable is what is asked of each table.
@@ -80,6 +85,9 @@ func (w Watched) getTable() doc.Table {
 		}),
 		doc.Figure("absent", "%", nil, func(g result.WatchedTableGets) float64 {
 			return 100 * g.Absent
+		}),
+		doc.Optional("pages", "/Get", nil, func(g result.WatchedTableGets) *float64 {
+			return g.PagesPerGet
 		}),
 		doc.Figure("p50", "", nil, func(g result.WatchedTableGets) float64 {
 			return float64(g.P50)

@@ -411,16 +411,7 @@ func (f *File) leads(t *Tree, key []byte, to uint64) bool {
 			return false
 		}
 
-		low, high := 1, p.nodes()
-		for low < high {
-			if middle := (low + high) / 2; t.compare(p.key(middle), key) <= 0 {
-				low = middle + 1
-			} else {
-				high = middle
-			}
-		}
-
-		node := p.node(low - 1)
+		node := p.toward(t, key)
 		if node == nil {
 			return false
 		}

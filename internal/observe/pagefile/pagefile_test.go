@@ -3,8 +3,11 @@
 package pagefile
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -74,6 +77,161 @@ func TestPagesAreThoseThatTheLibrariesCount(t *testing.T) {
 
 			t.Logf("of no table: %v", free)
 		})
+	}
+}
+
+// The pages that a Get goes through are pages of its table, as deep as the library says that its
+// tree is, and that of a large value; those of an absent key end with a leaf, too.
+func TestPagesOfGets(t *testing.T) {
+	for _, layout := range subject.PageFiles() {
+		t.Run(layout.Engine, func(t *testing.T) {
+			dir := t.TempDir()
+			name, write := "data.mdb", ofLMDB
+			if layout.Engine == "mdbx" {
+				name, write = "mdbx.dat", ofMDBX
+			}
+
+			write(t, dir)
+			f, err := Open(filepath.Join(dir, name), layout)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			defer f.Close() // only read
+			for _, table := range tables {
+				of, err := f.byName(table.name)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				gets, there, large := 0, 0, 0
+				for i := range rows {
+					table.put(i, func(key, value []byte) {
+						pages, found, err := f.PagesOf(table.name, key, nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+
+						gets++
+						if found {
+							there++
+						}
+
+						if found && len(value) > 2000 {
+							large++
+							kind, _ := f.KindAt(pages[len(pages)-1])
+							if kind != Overflow {
+								t.Errorf("a large value is on a page of kind %s", kind)
+							}
+							pages = pages[:len(pages)-1]
+						}
+
+						f.isWay(t, of, pages)
+						if of.flags&integerKey != 0 {
+							return // all keys have one length
+						}
+
+						absent := append(slices.Clip(key), 0)
+						pages, found, err = f.PagesOf(table.name, absent, nil)
+						if f.isWay(t, of, pages); found || err != nil {
+							t.Errorf("%s: a key that is not there: %v, %v", table.name, found, err)
+						}
+					})
+				}
+
+				t.Logf("%s: %d Gets, %d found, %d of large values", table.name, gets, there, large)
+				if there < gets/2 || (table.name == "code") != (large > 0) {
+					t.Errorf("%s: %d of %d keys were found, %d of them large", table.name, there,
+						gets, large)
+				}
+			}
+		})
+	}
+}
+
+// isWay compares pages with those of a way down a tree.
+func (f *File) isWay(t *testing.T, of *Tree, pages []uint64) {
+	t.Helper()
+	if len(pages) != of.depth {
+		t.Fatalf("%s: %d pages, and its tree has %d levels", of.Name, len(pages), of.depth)
+	}
+
+	for level, at := range pages {
+		want := Branch
+		if level == of.depth-1 {
+			want = Leaf
+		}
+
+		kind, begins := f.KindAt(at)
+		if table := f.Table(kind, begins); kind != want || begins != at || table != of.Name {
+			t.Fatalf("%s: level %d is page %d, of kind %s and table %s", of.Name, level, at, kind,
+				table)
+		}
+	}
+}
+
+// A Get of a key with a tree of values goes down that tree, to the value that it asks for.
+func TestPagesOfGetsOfManyValues(t *testing.T) {
+	dir := t.TempDir()
+	env, err := mdbx.NewEnv(mdbx.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer env.Close()
+	err = errors.Join(env.SetOption(mdbx.OptMaxDB, 1),
+		env.SetGeometry(-1, -1, 1<<30, 1<<20, -1, 4096), env.Open(dir, 0, 0o600))
+	if err == nil {
+		err = env.Update(func(txn *mdbx.Txn) error {
+			dbi, err := txn.OpenDBISimple("slots", dupSort|mdbx.Create)
+			for i := 0; i < rows && err == nil; i++ {
+				err = errors.Join(txn.Put(dbi, []byte("contract"), hashed(i, 64), 0),
+					txn.Put(dbi, hashed(i, 28), hashed(i, 40), 0))
+			}
+			return err
+		})
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f, err := Open(filepath.Join(dir, "mdbx.dat"), subject.PageFiles()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	defer f.Close() // only read
+	leaves := map[uint64]bool{}
+	for i := range rows {
+		pages, found, err := f.PagesOf("slots", []byte("contract"), hashed(i, 64)[:32])
+		if err != nil || !found || len(pages) < 4 {
+			t.Fatal(pages, found, err)
+		}
+
+		last := f.page(pages[len(pages)-1])
+		if !slices.ContainsFunc(slices.Collect(last.keys()), func(value []byte) bool {
+			return bytes.Equal(value, hashed(i, 64))
+		}) {
+			t.Fatalf("page %d does not have the value", pages[len(pages)-1])
+		}
+
+		leaves[pages[len(pages)-1]] = true
+	}
+
+	if len(leaves) < 50 {
+		t.Errorf("%d leaves", len(leaves))
+	}
+}
+
+// keys are those of a leaf.
+func (p *page) keys() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for i := range p.nodes() {
+			if !yield(p.key(i)) {
+				return
+			}
+		}
 	}
 }
 
@@ -274,6 +432,7 @@ func FuzzPages(f *testing.F) {
 			}
 
 			file.Table(kind, begins)
+			_, _, _ = file.PagesOf(Main, content[:min(len(content), 40)], content)
 		}
 	})
 }

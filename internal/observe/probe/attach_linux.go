@@ -521,16 +521,17 @@ func (w *watching) reportGet(kind bpfEventKind, call *bpfCall, key []byte) {
 	}
 
 	w.get = Get{
-		ID:       GetID{call.Goroutine, call.Start},
-		Start:    time.Duration(call.Start),
-		End:      time.Duration(call.End),
-		Key:      key[:min(int(call.KeyBytes+call.SecondBytes), MaxKeyBytes)],
-		KeyBytes: int(call.KeyBytes + call.SecondBytes),
-		Found:    (found != 0) != (f.Inverted || w.native()),
-		Reads:    uint32(call.Reads),
-		Database: call.Database,
-		Family:   call.Family,
-		InBatch:  kind == bpfEventKindKEY,
+		ID:         GetID{call.Goroutine, call.Start},
+		Start:      time.Duration(call.Start),
+		End:        time.Duration(call.End),
+		Key:        key[:min(int(call.KeyBytes+call.SecondBytes), MaxKeyBytes)],
+		KeyBytes:   int(call.KeyBytes + call.SecondBytes),
+		FirstBytes: int(call.KeyBytes),
+		Found:      (found != 0) != (f.Inverted || w.native()),
+		Reads:      uint32(call.Reads),
+		Database:   call.Database,
+		Family:     call.Family,
+		InBatch:    kind == bpfEventKindKEY,
 	}
 
 	const absent = 1 // rocksdb::Status::kNotFound

@@ -89,17 +89,19 @@ type Together struct {
 
 // Get is a Get that was seen from its beginning to its end.
 type Get struct {
-	ID        GetID
-	Start     time.Duration // of the kernel's monotonic clock
-	End       time.Duration
-	Key       []byte // valid until the next event
-	KeyBytes  int    // its whole length
-	Found     bool
-	ErrorData uint64 // the address of its error's value; 0: none, so the key was absent
-	Reads     uint32 // that belong to it
-	Database  uint64 // the address of the engine's handle: a process can have several databases
-	Family    uint64 // the address of the column family's handle; 0: there is none
-	InBatch   bool   // it is a key of a Together, which times it and has its reads
+	ID       GetID
+	Start    time.Duration // of the kernel's monotonic clock
+	End      time.Duration
+	Key      []byte // valid until the next event
+	KeyBytes int    // its whole length
+	// FirstBytes of it are its first part; the second one is that of a value among several.
+	FirstBytes int
+	Found      bool
+	ErrorData  uint64 // the address of its error's value; 0: none, so the key was absent
+	Reads      uint32 // that belong to it
+	Database   uint64 // the address of the engine's handle: a process can have several databases
+	Family     uint64 // the address of the column family's handle; 0: there is none
+	InBatch    bool   // it is a key of a Together, which times it and has its reads
 }
 
 // Seek is a Seek of an iterator, of any database of the process.
