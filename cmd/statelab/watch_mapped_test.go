@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -351,5 +352,71 @@ func TestWatchFindsTheMappedDatabase(t *testing.T) {
 	if of, err := watch.MappedBy(own, other); err != nil || of == nil || of.Dir != other ||
 		of.Layout.Engine != "lmdb" {
 		t.Errorf("one of two: %+v, %v", of, err)
+	}
+}
+
+// Gets of Erigon's wrapper of MDBX, of another version than fixtures/erigon has, are seen beside page
+// faults: of the one table, as many absent as are asked for, with the pages that they go through,
+// which a trace has, too.
+func TestWatchSeesGetsOfAMappedDatabase(t *testing.T) {
+	watching(t)
+	withCRunners(t)
+	runner, err := exec.LookPath("statelab-run-mdbx")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const absent = 0.3
+	db := small(t, "60k", "--engine", "mdbx")
+	target := waitingRunner(t, []string{runner})
+	target.run(protocol.EngineSpec{
+		Engine:       "mdbx",
+		Dir:          db,
+		Profile:      "readahead",
+		Threads:      1,
+		Seed:         7,
+		Gets:         1 << 40,
+		WarmupRule:   "a count",
+		MissingShare: absent,
+	})
+
+	began := time.Now()
+	for of := (*watch.MappedFile)(nil); of == nil; time.Sleep(20 * time.Millisecond) {
+		process, err := probe.Process(target.Process.Pid)
+		if err == nil {
+			of, err = watch.MappedBy(process, "")
+		}
+
+		if time.Since(began) > time.Minute {
+			t.Fatalf("the runner does not map its database: %v", err)
+		}
+	}
+
+	pid, trace := fmt.Sprint(target.Process.Pid), filepath.Join(t.TempDir(), "T")
+	refused(t, statelab(t, "watch", "--pid", pid, "--cache", "1GiB"), exitUsage, "--cache: ",
+		"--trace-out FILE")
+	var w result.Watch
+	o := must(t, "watch", "--pid", pid, "--seconds", "2", "--sample", "50%", "--json",
+		"--trace-out", trace)
+	if err := json.Unmarshal([]byte(o.stdout), &w); err != nil {
+		t.Fatal(err)
+	}
+
+	if w.Faults == nil || w.Gets < 100 || w.Failed > 0 || len(w.TableGets) != 1 ||
+		w.Missing+w.Found != w.Gets || w.Why["gets"] != "" || !w.Has(figure.GetsPerSecond) {
+		t.Fatalf("%d Gets, %d absent, %d failed, of %+v; absent %v", w.Gets, w.Missing, w.Failed,
+			w.TableGets, w.Why)
+	}
+
+	deviation := math.Sqrt(absent * (1 - absent) / float64(w.Gets))
+	if of := w.TableGets[0]; of.Table != "(main)" || math.Abs(of.Absent-absent) > 6*deviation ||
+		of.PagesPerGet == nil || *of.PagesPerGet != math.Trunc(*of.PagesPerGet) ||
+		*of.PagesPerGet < 2 || w.Resolved != w.Gets {
+		t.Errorf("%+v, of %d Gets, %d of whose pages are known", of, w.Gets, w.Resolved)
+	}
+
+	if text := must(t, "simulate", trace, "--cache", "1MiB,1GiB").stdout; !strings.Contains(text,
+		"Gets of mdbx") {
+		t.Error(text)
 	}
 }

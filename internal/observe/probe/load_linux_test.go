@@ -105,7 +105,7 @@ func TestProgramsOfEveryEngineLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, own.Engine = range subject.AllWatched() {
+	for _, own.Engine = range append(subject.AllWatched(), subject.AllWatchedMapped()...) {
 		own.code = code{seeks: []place{{}}}
 		for i := range own.Engine.Gets {
 			own.code.places = append(own.code.places, place{function: i})
