@@ -40,7 +40,8 @@ func (a *app) watchVerb() *cobra.Command {
 		Long: `Watch attaches to a running program that uses Pebble (such as geth), goleveldb or
 RocksDB, by means of the Linux kernel (eBPF). It reports what its Gets read, which
 kinds of keys they ask for, and what another cache would read of the same Gets. Of a
-process that maps a database of MDBX or LMDB, it reports the page faults by table.
+process that maps a database of MDBX or LMDB, it reports the page faults by table, and
+of Erigon the Gets, too.
 Name the process by its number, its name, or the database that it has open. Nothing is
 written to it or to its database; Ctrl-C ends with the answer so far. It needs Linux
 on amd64 (arm64: untried), and root or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and
