@@ -285,12 +285,11 @@ type WatchedReads struct {
 
 // WatchedTableGets are the Gets of one table of a database that is mapped into memory.
 type WatchedTableGets struct {
-	Table     string  `json:"table"`
-	Gets      uint64  `json:"gets"`
-	PerSecond float64 `json:"gets_per_second"`
-	Absent    float64 `json:"absent_share"`
-	P50       int64   `json:"p50_ns"`
-	P99       int64   `json:"p99_ns"`
+	Table  string  `json:"table"`
+	Gets   uint64  `json:"gets"`
+	Absent float64 `json:"absent_share"`
+	P50    int64   `json:"p50_ns"`
+	P99    int64   `json:"p99_ns"`
 	// PagesPerGet are those that a Get goes through in the database's trees, in memory or not; nil:
 	// they were not worked out.
 	PagesPerGet *float64 `json:"pages_per_get,omitempty"`

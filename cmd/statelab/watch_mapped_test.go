@@ -355,9 +355,9 @@ func TestWatchFindsTheMappedDatabase(t *testing.T) {
 	}
 }
 
-// Gets of Erigon's wrapper of MDBX, of another version than fixtures/erigon has, are seen beside page
-// faults: of the one table, as many absent as are asked for, with the pages that they go through,
-// which a trace has, too.
+// Gets of Erigon's wrapper of MDBX, of another version than fixtures/erigon has, are seen beside
+// page faults: of the one table, as many absent as are asked for, with the pages that they go
+// through, which a trace has, too.
 func TestWatchSeesGetsOfAMappedDatabase(t *testing.T) {
 	watching(t)
 	withCRunners(t)

@@ -309,13 +309,13 @@ func AllWatched() []Watched {
 
 // watchedMapped is of a wrapper in Go of a library in C: func (txn *Txn) Get(dbi DBI, key []byte)
 // ([]byte, error), and func (c *Cursor) Get(setkey, setval []byte, op uint) (key, val []byte, err
-// error). Txn begins with the address of Env, whose first word is that of the library's environment,
-// and then with that of the library's transaction; Cursor with the address of Txn and then that of
+// error). Txn begins with the address of Env, whose first word is that of the library's
+// environment, and that of the library's transaction; Cursor with the address of Txn and that of
 // the library's cursor.
 //
-// In the library's structures, which differ between its versions, records are those of the tables,
-// from a transaction on, record is that of the cursor's table, and name lies in either. failed leads
-// from an error to its number; nil: errors of absent keys are one value.
+// The library's structures differ between its versions: records leads from a transaction to the
+// records of all tables, record from a cursor to that of its table, and name lies in each. failed
+// leads from an error to its number; nil: errors of absent keys are one value.
 func watchedMapped(
 	engine, module, version string, records []int, record, name int, failed []int,
 ) Watched {

@@ -65,8 +65,8 @@ type mappedGet struct {
 	pagesFrom uint64
 }
 
-// openMappedGets finds the Gets of a process on a database that it maps; nil: those of its engine are
-// not seen. An error says why they are not in this process; its page faults are all the same.
+// openMappedGets finds the Gets of a process on a database that it maps; nil: those of its engine
+// are not seen. An error says why they are not in this process; its page faults are all the same.
 func openMappedGets(pid int, of *MappedFile) (_ *mappedGets, err error) {
 	known := slices.DeleteFunc(subject.AllWatchedMapped(), func(w subject.Watched) bool {
 		return w.Engine != of.Layout.Engine
@@ -334,16 +334,14 @@ func (c *mappedGets) explain(w *result.Watch) error {
 		w.Record(figure.GetsPerSecond, float64(w.Gets)/w.GetsSeconds)
 	}
 
-	scale := 1.0 // of what was kept to all
 	if kept > 0 {
 		w.Absent, w.ServiceNanos = float64(w.Missing)/float64(kept), new(latency.Summary())
-		scale = float64(w.Gets) / float64(kept)
-		w.Record(figure.InFlight, all.Seconds()*scale/w.GetsSeconds)
+		more := float64(w.Gets) / float64(kept)
+		w.Record(figure.InFlight, all.Seconds()*more/w.GetsSeconds)
 	}
 
 	for _, r := range rows {
 		r.Absent = float64(r.missing) / float64(r.Gets)
-		r.PerSecond = float64(r.Gets) * scale / w.GetsSeconds
 		r.P50, r.P99 = r.latency.Quantile(0.5), r.latency.Quantile(0.99)
 		if r.resolved > 0 {
 			r.PagesPerGet = new(float64(r.pages) / float64(r.resolved))

@@ -65,8 +65,8 @@ func (w Watched) mappedGets() string {
 			float64(w.Found+w.Missing+w.Failed)), t.Table)
 	}
 
-	text := fmt.Sprintf("It made %s Gets a second%s; %s found nothing; half took less than %s, 1%% "+
-		"more than %s.", doc.ShortCount(w.OrZero(figure.GetsPerSecond)), most,
+	text := fmt.Sprintf("It made %s Gets a second%s; %s found nothing; half took less than %s, "+
+		"1%% more than %s.", doc.ShortCount(w.OrZero(figure.GetsPerSecond)), most,
 		doc.Percent(100*w.Absent), doc.ShortNanos(w.ServiceNanos.P50),
 		doc.ShortNanos(w.ServiceNanos.P99))
 	if pages, known := w.Value(figure.BlockAccessesPerGet).Number(); known {
@@ -81,7 +81,7 @@ func (w Watched) getTable() doc.Table {
 	return doc.TableOf(w.TableGets, nil,
 		doc.Words("table", func(g result.WatchedTableGets) string { return g.Table }),
 		doc.Figure("Gets", "per s", doc.ShortCount, func(g result.WatchedTableGets) float64 {
-			return g.PerSecond
+			return float64(g.Gets) / w.GetsSeconds
 		}),
 		doc.Figure("absent", "%", nil, func(g result.WatchedTableGets) float64 {
 			return 100 * g.Absent
@@ -189,8 +189,8 @@ func (w Watched) unseen() string {
 	text := "An access to a page that is in memory is not seen. So neither the Gets nor their " +
 		"hit rate are known."
 	if w.Has(figure.GetsPerSecond) {
-		text = "An access to a page that is in memory is not seen, so the hit rate of the Gets is " +
-			"not known."
+		text = "An access to a page that is in memory is not seen, so the hit rate of the Gets " +
+			"is not known."
 	}
 
 	unknown := 0.0

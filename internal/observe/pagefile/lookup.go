@@ -7,10 +7,10 @@ import (
 	"github.com/statelab/statelab/internal/subject"
 )
 
-// PagesOf are the pages that a Get of a key in a table, or Main, goes through: from the root down to
-// a leaf, the first page of a large value, and, where a key has a tree of values, those of that tree
-// down to the first value that is no less than second, or the least one; where that is on the leaf
-// behind the one to which second belongs, both.
+// PagesOf are the pages that a Get of a key in a table, or Main, goes through: from the root down
+// to a leaf, the first page of a large value, and, where a key has a tree of values, those of that
+// tree down to the first value that is no less than second, or the least one; where that is on the
+// leaf behind the one to which second belongs, both.
 func (f *File) PagesOf(table string, key, second []byte) (pages []uint64, found bool, err error) {
 	t, err := f.byName(table)
 	if err != nil {

@@ -244,7 +244,7 @@ func (i *image) locate(t *Target, functionTable uint64) (text uint64, err error)
 		return 0, err
 	}
 
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
+	memory, err := t.memory()
 	if err != nil {
 		return 0, refused(err)
 	}

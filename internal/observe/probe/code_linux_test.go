@@ -467,8 +467,8 @@ func TestCodeOfARM64(t *testing.T) {
 	}
 }
 
-// The kernel keeps the registers of arm64 by their numbers. In C++, the address of a result is in none of those
-// of the arguments.
+// The kernel keeps the registers of arm64 by their numbers. In C++, the address of a result is in
+// none of those of the arguments.
 func TestRegistersOfARM64(t *testing.T) {
 	m := registersOf("arm64")
 	if len(m.integer) != 16 || m.integer[15] != 15 || m.goroutine != 28 || m.native[0] != 8 ||

@@ -168,10 +168,15 @@ func (t *Target) locateNative() error {
 // maxName is how long a name of a table or of a column family is taken to be at most.
 const maxName = 1 << 10
 
+// memory is that of the process.
+func (t *Target) memory() (*os.File, error) {
+	return os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
+}
+
 // Table is the name of the table of a record in the memory of the process; "": it has none. The
 // caller has to compare it with the database.
 func (t *Target) Table(record uint64) (name string, err error) {
-	memory, err := os.Open(t.proc("mem"))
+	memory, err := t.memory()
 	if err != nil {
 		return "", refused(err)
 	}
@@ -198,7 +203,7 @@ func (t *Target) Table(record uint64) (name string, err error) {
 // Refers reports whether a word near an address in the memory of the process is a value.
 func (t *Target) Refers(address, value uint64) bool {
 	const near = 128
-	memory, err := os.Open(t.proc("mem"))
+	memory, err := t.memory()
 	if err != nil {
 		return false
 	}
@@ -225,7 +230,7 @@ func (t *Target) Refers(address, value uint64) bool {
 // A string is its address and its length; one that is shared is its address, and the length lies
 // three words before it.
 func (t *Target) Family(handle uint64) (number uint32, name string, err error) {
-	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.PID))
+	memory, err := t.memory()
 	if err != nil {
 		return 0, "", refused(err)
 	}
