@@ -370,6 +370,7 @@ func AllWatchedMapped() []Watched {
 	const module = "github.com/erigontech/mdbx-go"
 	return []Watched{
 		watchedMapped("mdbx", module, "v0.27.", []int{72}, 48, 0, []int{8, 0}),
+		watchedMapped("mdbx", module, "v0.38.", []int{72}, 48, 0, nil),
 		watchedMapped("mdbx", module, "v0.39.", []int{80, 200}, 32, 48, nil),
 	}
 }

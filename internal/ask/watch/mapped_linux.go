@@ -516,6 +516,8 @@ func (c *faults) explainGets(w *result.Watch, seen *Seen, o Options) error {
 		w.Why["keys"] = "they are told by tables: gets_by_table"
 		w.Unavailable("page faults are also those of Seeks and of what is written",
 			figure.BlockReadsPerGet)
+		w.Why["simulated"] = "--trace-out has the pages of the Gets, of which simulate simulates " +
+			"caches; other_memory predicts other page caches"
 		seen.Keys = o.mapped.keptKeys()
 		err := o.mapped.explain(w)
 		if err == nil {

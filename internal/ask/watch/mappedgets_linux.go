@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/model/cachesim"
 	"github.com/statelab/statelab/internal/model/trace"
 	"github.com/statelab/statelab/internal/observe/measure"
@@ -352,6 +353,25 @@ func (c *mappedGets) explain(w *result.Watch) error {
 	slices.SortFunc(w.TableGets, func(x, y result.WatchedTableGets) int {
 		return cmp.Or(cmp.Compare(y.Gets, x.Gets), cmp.Compare(x.Table, y.Table))
 	})
+
+	if c.more > 0 {
+		w.Warnings = append(w.Warnings, engine.Warning{
+			Code: "not_kept",
+			Text: fmt.Sprintf("%s Gets beyond the first %s are counted, but not told by tables",
+				unit.Count(c.more), unit.Count(maxGets)),
+			Remedy: "watch for a shorter time",
+		})
+	}
+
+	if kept > w.Resolved {
+		w.Warnings = append(w.Warnings, engine.Warning{
+			Code: "not_resolved",
+			Text: fmt.Sprintf("the pages of %s of %s Gets are not known: their table is not, it "+
+				"was written to meanwhile, or there was no time to look", unit.Count(kept-w.Resolved),
+				unit.Count(kept)),
+			Remedy: "watch a smaller share of the time (--sample)",
+		})
+	}
 
 	if w.Resolved > 0 {
 		w.Record(figure.BlockAccessesPerGet, float64(len(c.pages))/float64(w.Resolved))

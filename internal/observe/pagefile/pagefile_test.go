@@ -29,20 +29,7 @@ type pages map[string]map[Kind]uint64
 func TestPagesAreThoseThatTheLibrariesCount(t *testing.T) {
 	for _, layout := range subject.PageFiles() {
 		t.Run(layout.Engine, func(t *testing.T) {
-			dir := t.TempDir()
-			name, write := "data.mdb", ofLMDB
-			if layout.Engine == "mdbx" {
-				name, write = "mdbx.dat", ofMDBX
-			}
-
-			path := filepath.Join(dir, name)
-			want, last := write(t, dir)
-			f, err := Open(path, layout)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			defer f.Close() // only read
+			f, want, last := written(t, layout)
 			type place struct {
 				kind   Kind
 				begins uint64
@@ -85,19 +72,7 @@ func TestPagesAreThoseThatTheLibrariesCount(t *testing.T) {
 func TestPagesOfGets(t *testing.T) {
 	for _, layout := range subject.PageFiles() {
 		t.Run(layout.Engine, func(t *testing.T) {
-			dir := t.TempDir()
-			name, write := "data.mdb", ofLMDB
-			if layout.Engine == "mdbx" {
-				name, write = "mdbx.dat", ofMDBX
-			}
-
-			write(t, dir)
-			f, err := Open(filepath.Join(dir, name), layout)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			defer f.Close() // only read
+			f, _, _ := written(t, layout)
 			for _, table := range tables {
 				of, err := f.byName(table.name)
 				if err != nil {
@@ -147,6 +122,25 @@ func TestPagesOfGets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// written is a file that the library of a layout has written, with what that says of its pages.
+func written(t *testing.T, layout subject.PageFile) (f *File, want pages, last uint64) {
+	t.Helper()
+	dir := t.TempDir()
+	name, write := "data.mdb", ofLMDB
+	if layout.Engine == "mdbx" {
+		name, write = "mdbx.dat", ofMDBX
+	}
+
+	want, last = write(t, dir)
+	f, err := Open(filepath.Join(dir, name), layout)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { f.Close() }) // only read
+	return f, want, last
 }
 
 // isWay compares pages with those of a way down a tree.

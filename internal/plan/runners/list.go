@@ -203,9 +203,17 @@ func watchable() (facts [][2]string) {
 		facts = append(facts, [2]string{w.Engine, programs})
 	}
 
+	last := ""
 	for _, w := range subject.AllWatchedMapped() {
+		versions := strings.Join(w.Versions, "*, ") + "*"
+		if w.Module == last {
+			facts[len(facts)-1][1] += ", " + versions
+			continue
+		}
+
+		last = w.Module
 		facts = append(facts, [2]string{w.Engine, "Gets of programs that Go built with " +
-			w.Module + " " + strings.Join(w.Versions, "*, ") + "*"})
+			w.Module + " " + versions})
 	}
 
 	for _, layout := range subject.PageFiles() {

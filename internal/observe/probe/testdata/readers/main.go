@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -19,28 +20,36 @@ func main() {
 	fmt.Println(readPebble(os.Args[1]), readPebble2(os.Args[2]), readLevel(os.Args[3]))
 }
 
+// iterator is that of both versions of Pebble.
+type iterator interface {
+	First() bool
+	Last() bool
+	SeekGE(key []byte) bool
+	SeekPrefixGE(key []byte) bool
+	SeekLT(key []byte) bool
+}
+
+// seek makes every kind of Seek.
+func seek(i iterator) {
+	key := []byte("a")
+	fmt.Println(i.First(), i.Last(), i.SeekGE(key), i.SeekPrefixGE(key), i.SeekLT(key))
+}
+
 func readPebble(dir string) error {
 	db, err := pebble.Open(dir, &pebble.Options{})
 	if err != nil {
 		return err
 	}
 
-	iterator, err := db.NewIter(nil)
+	all, err := db.NewIter(nil)
 	if err != nil {
 		return err
 	}
 
-	for valid := iterator.First(); valid; valid = iterator.Next() {
-		if _, closer, err := db.Get(iterator.Key()); err != nil || closer.Close() != nil {
-			return err
-		}
-	}
-
-	iterator.Last()
-	iterator.SeekGE([]byte("a"))
-	iterator.SeekPrefixGE([]byte("a"))
-	iterator.SeekLT([]byte("a"))
-	return iterator.Close()
+	seek(all)
+	fmt.Println(all.Last(), all.First())
+	_, closer, err := db.Get(all.Key())
+	return errors.Join(err, closer.Close(), all.Close())
 }
 
 func readPebble2(dir string) error {
@@ -49,22 +58,15 @@ func readPebble2(dir string) error {
 		return err
 	}
 
-	iterator, err := db.NewIter(nil)
+	all, err := db.NewIter(nil)
 	if err != nil {
 		return err
 	}
 
-	for valid := iterator.First(); valid; valid = iterator.Next() {
-		if _, closer, err := db.Get(iterator.Key()); err != nil || closer.Close() != nil {
-			return err
-		}
-	}
-
-	iterator.Last()
-	iterator.SeekGE([]byte("a"))
-	iterator.SeekPrefixGE([]byte("a"))
-	iterator.SeekLT([]byte("a"))
-	return iterator.Close()
+	seek(all)
+	fmt.Println(all.Last(), all.First())
+	_, closer, err := db.Get(all.Key())
+	return errors.Join(err, closer.Close(), all.Close())
 }
 
 func readLevel(dir string) error {
@@ -73,20 +75,10 @@ func readLevel(dir string) error {
 		return err
 	}
 
-	iterator := db.NewIterator(nil, nil)
-	for iterator.Next() {
-		if _, err := db.Get(iterator.Key(), nil); err != nil {
-			return err
-		}
-	}
-
-	if _, err := db.Has([]byte("a"), nil); err != nil {
-		return err
-	}
-
-	iterator.First()
-	iterator.Last()
-	iterator.Seek([]byte("a"))
-	iterator.Release()
-	return iterator.Error()
+	all := db.NewIterator(nil, nil)
+	fmt.Println(all.First(), all.Last(), all.Seek([]byte("a")))
+	_, err = db.Get(all.Key(), nil)
+	_, wrong := db.Has(all.Key(), nil)
+	all.Release()
+	return errors.Join(err, wrong, all.Error())
 }
