@@ -367,8 +367,8 @@ func (c *mappedGets) explain(w *result.Watch) error {
 		w.Warnings = append(w.Warnings, engine.Warning{
 			Code: "not_resolved",
 			Text: fmt.Sprintf("the pages of %s of %s Gets are not known: their table is not, it "+
-				"was written to meanwhile, or there was no time to look", unit.Count(kept-w.Resolved),
-				unit.Count(kept)),
+				"was written to meanwhile, or there was no time to look",
+				unit.Count(kept-w.Resolved), unit.Count(kept)),
 			Remedy: "watch a smaller share of the time (--sample)",
 		})
 	}
