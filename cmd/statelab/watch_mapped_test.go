@@ -396,8 +396,9 @@ func TestWatchSeesGetsOfAMappedDatabase(t *testing.T) {
 	refused(t, statelab(t, "watch", "--pid", pid, "--cache", "1GiB"), exitUsage, "--cache: ",
 		"--trace-out FILE")
 	var w result.Watch
+	dir, pack := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "w.zip")
 	o := must(t, "watch", "--pid", pid, "--seconds", "2", "--sample", "50%", "--json",
-		"--trace-out", trace)
+		"--trace-out", trace, "--out", dir)
 	if err := json.Unmarshal([]byte(o.stdout), &w); err != nil {
 		t.Fatal(err)
 	}
@@ -415,6 +416,12 @@ func TestWatchSeesGetsOfAMappedDatabase(t *testing.T) {
 		t.Errorf("%+v, of %d Gets, %d of whose pages are known", of, w.Gets, w.Resolved)
 	}
 
+	if text := must(t, "report", dir).stdout; !strings.Contains(text, "Gets by table") {
+		t.Error(text)
+	}
+
+	must(t, "pack", "create", dir, "--out", pack)
+	must(t, "pack", "verify", pack)
 	if text := must(t, "simulate", trace, "--cache", "1MiB,1GiB").stdout; !strings.Contains(text,
 		"Gets of mdbx") {
 		t.Error(text)

@@ -519,8 +519,9 @@ func (c *faults) explainGets(w *result.Watch, seen *Seen, o Options) error {
 		w.Why["simulated"] = "--trace-out has the pages of the Gets, of which simulate simulates " +
 			"caches; other_memory predicts other page caches"
 		seen.Keys = o.mapped.keptKeys()
-		err := o.mapped.explain(w)
+		latency, err := o.mapped.explain(w)
 		if err == nil {
+			seen.Latency = latency
 			seen.Trace, err = o.mapped.trace(w.Process)
 		}
 		return err

@@ -267,8 +267,8 @@ func (c *mappedGets) Second() error {
 // noTableOfGet stands for a table that the database is not known to have.
 const noTableOfGet = "(not known)"
 
-// explain makes the figures.
-func (c *mappedGets) explain(w *result.Watch) error {
+// explain makes the figures. It returns the latencies of the Gets.
+func (c *mappedGets) explain(w *result.Watch) (*measure.Histogram, error) {
 	absent, maximum := uint64(0), 0
 	for value, n := range c.errors {
 		if n > maximum {
@@ -277,7 +277,7 @@ func (c *mappedGets) explain(w *result.Watch) error {
 	}
 
 	if err := c.look(lookAtTheEnd); err != nil {
-		return err
+		return nil, err
 	}
 
 	type row struct {
@@ -388,7 +388,7 @@ func (c *mappedGets) explain(w *result.Watch) error {
 	w.Cost.GetNanos = cost.Get.Nanoseconds()
 	w.Cost.Core += (float64(w.Gets) + float64(c.seeks.Calls)) * cost.Get.Seconds() /
 		max(w.Seconds, 1e-9)
-	return err
+	return latency, err
 }
 
 // trace has the pages of those Gets of which they are known; nil: there is none.

@@ -118,6 +118,11 @@ func (s *Seen) run(command []string) *result.Run {
 		levels[name] = float64(n) / float64(max(1, w.Gets))
 	}
 
+	seconds, reads := w.Watched, w.BlockReads
+	if w.GetsSeconds > 0 {
+		seconds, reads = w.GetsSeconds, nil // page faults are those of all the time
+	}
+
 	run := &result.Run{
 		Status:  result.OK,
 		Verb:    "watch",
@@ -134,10 +139,10 @@ func (s *Seen) run(command []string) *result.Run {
 		Host:      host.Describe(w.Process.Database),
 		Database:  result.Database{Dir: w.Process.Database, Written: "foreign"},
 		Phases: []result.Phase{
-			{Name: Phase, Seconds: w.Watched, Ops: w.Gets, Reads: w.BlockReads},
+			{Name: Phase, Seconds: seconds, Ops: w.Gets, Reads: reads},
 		},
 		Figures: result.Figures{Gets: w.Gets, Found: w.Found, Missing: w.Missing,
-			FailedGets: w.Failed, Seconds: w.Watched,
+			FailedGets: w.Failed, Seconds: seconds,
 			BlockReadsPerGetByType: w.BlockReadsPerGetByType, BlockReadsPerGetByLevel: levels,
 			HitRate: w.HitRate, ServiceNanos: w.ServiceNanos},
 		Absent:   w.Why,
