@@ -35,7 +35,7 @@ type watchFlags struct {
 func (a *app) watchVerb() *cobra.Command {
 	f := new(watchFlags)
 	cmd := &cobra.Command{
-		Use:   "watch [DIR] [--pid N | --name NAME]",
+		Use:   "watch DIR | --pid N | --name NAME",
 		Short: "Watch what a running node reads, without changing or restarting it",
 		Long: `Watch attaches to a running program that uses Pebble (such as geth), goleveldb or
 RocksDB, by means of the Linux kernel (eBPF). It reports what its Gets read, which

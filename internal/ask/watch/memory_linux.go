@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -42,6 +43,9 @@ const (
 	fullGroup = 0.8
 	// mostPages have a history; where there are more, it is that of a share of them.
 	mostPages = 1 << 20
+	// sameLimit is how much a limit may move that is still the same: some programs set their own
+	// again and again.
+	sameLimit = 0.02
 )
 
 // systemPage is a page of the page cache, in bytes.
@@ -176,7 +180,8 @@ func (m *otherMemory) predict(
 	switch {
 	case m.random == nil:
 		return nil, errors.New("the process did not tell how it maps its database: watch longer")
-	case now.LimitBytes != m.memory.LimitBytes:
+	case math.Abs(float64(now.LimitBytes-m.memory.LimitBytes)) >
+		sameLimit*float64(m.memory.LimitBytes):
 		return nil, fmt.Errorf("the limit of its memory changed from %s to %s while it was watched",
 			unit.Bytes(m.memory.LimitBytes), unit.Bytes(now.LimitBytes))
 	case !counts.Found:

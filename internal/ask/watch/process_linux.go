@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 
 	"github.com/statelab/statelab/internal/base/output"
@@ -20,7 +21,9 @@ func Process(ctx context.Context, w Wanted) (*Seen, error) {
 	case w.Name != "":
 		pid, err = probe.Named(w.Name)
 	case w.Dir != "":
-		pid, err = probe.FindOwner(w.Dir)
+		if w.Dir, err = folderOf(w.Dir); err == nil {
+			pid, err = probe.FindOwner(w.Dir)
+		}
 	}
 
 	if err != nil {
@@ -46,6 +49,23 @@ func Process(ctx context.Context, w Wanted) (*Seen, error) {
 	}
 
 	return w.gets(ctx, t)
+}
+
+// folderOf is the folder of a database, which may be given as its one file. A folder that is none,
+// such as the one above it, would hold no table.
+func folderOf(path string) (dir string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return path, nil // FindOwner says that it is not there
+	}
+
+	if !info.IsDir() {
+		path = filepath.Dir(path)
+	}
+
+	_, err = dbformat.Recognise(path)
+
+	return path, err
 }
 
 // faults watches the page faults of a process on the database that it maps.
@@ -102,7 +122,9 @@ func (w Wanted) gets(ctx context.Context, t *probe.Target) (seen *Seen, err erro
 	dir := ""
 	find := func() (err error) {
 		if w.Dir == "" {
-			dir, err = Database(ctx, t, w.Tell)
+			limited, stop := w.limited(ctx)
+			defer stop()
+			dir, err = Database(limited, t, w.Tell)
 		} else if dir, err = filepath.EvalSymlinks(output.Absolute(w.Dir)); err == nil {
 			dir = cmp.Or(t.Opened(dir), dir)
 		}

@@ -513,12 +513,11 @@ func (w Watched) Document() *doc.Document {
 		})
 
 	d.Add("What another cache would read",
-		doc.Block{Texts: []string{w.proof()}},
 		doc.Block{
 			Title:  "Block reads per Get by cache size",
-			Detail: true,
 			Method: method,
 			Table:  w.caches(),
+			Texts:  []string{w.proof()},
 		})
 
 	d.Add("Over time",
