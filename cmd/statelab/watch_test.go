@@ -1031,8 +1031,12 @@ func TestWatchRefuses(t *testing.T) {
 		return
 	}
 
-	refused(t, statelab(t, "watch", t.TempDir()), 2, "no process has the database",
-		"start its node")
+	dir := t.TempDir()
+	refused(t, statelab(t, "watch", dir), 1, "holds no database")
+	db := filepath.Join(dir, "db")
+	must(t, "load", "--db", db, "--keys", "1k", "--quiet")
+	refused(t, statelab(t, "watch", dir), 1, db+" is a database: give that folder")
+	refused(t, statelab(t, "watch", db), 2, "no process has the database", "start its node")
 	sleep := exec.Command("sleep", "60")
 	if err := sleep.Start(); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 )
 
 // Version of statelab where no tag names it; CHANGELOG.md tells what moved a number in it.
-const Version = "0.2.0"
+const Version = "0.3.0"
 
 // Device is the block device under a directory.
 type Device struct {
