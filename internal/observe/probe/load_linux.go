@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -38,14 +40,14 @@ func (k *inKernel) close() error {
 type loading struct {
 	inKernel
 	spec   *ebpf.CollectionSpec
-	kernel *btf.Cache
+	kernel *btf.Spec            // the types of the kernel itself, without those of modules
 	shared map[string]*ebpf.Map // that the programs have in common
 }
 
 // newLoading begins to load programs for a process.
 func newLoading(of namespace, native bool) (*loading, error) {
-	kernel := btf.NewCache()
-	if _, err := kernel.Kernel(); err != nil {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
 		return nil, engine.Fail(engine.CodeUnsupported, "the kernel does not describe its types "+
 			"(BTF), which statelab watch needs: use a kernel with CONFIG_DEBUG_INFO_BTF, as all "+
 			"large distributions have since 2020 (%w)", err)
@@ -79,10 +81,10 @@ func (l *loading) set(name string, value any) error {
 func (l *loading) load(to any) error {
 	err := l.spec.LoadAndAssign(to, &ebpf.CollectionOptions{
 		MapReplacements: l.shared,
-		Cache:           l.kernel,
+		Programs:        ebpf.ProgramOptions{KernelTypes: l.kernel},
 	})
 	if err != nil {
-		return notLoaded(err)
+		return l.notLoaded(err)
 	}
 
 	for _, field := range reflect.ValueOf(to).Elem().Fields() {
@@ -99,7 +101,7 @@ func (l *loading) load(to any) error {
 const wholeLog = "STATELAB_VERIFIER_LOG"
 
 // notLoaded explains why a program could not be loaded, with the end of the verifier's log.
-func notLoaded(err error) error {
+func (l *loading) notLoaded(err error) error {
 	const lines = 20
 	verifier, is := errors.AsType[*ebpf.VerifierError](err)
 	if !is || len(verifier.Log) == 0 {
@@ -114,14 +116,54 @@ func notLoaded(err error) error {
 	// The kernel answers with a number; what is no number, the loader has found.
 	what := "the kernel refuses a program"
 	if _, number := errors.AsType[unix.Errno](verifier.Cause); !number {
-		what = "the kernel's structures are not as the program expects them: this version of " +
-			"Linux is not known"
+		what = l.missing(err, verifier.Log) + ": this version of Linux is not known"
 	}
 
 	return engine.Fail(engine.CodeUnsupported, "%s: %w\n  %s", what, err,
 		strings.Join(log, "\n  ")).
 		WithRemedy("use another version of Linux, and report this with all that the same "+
 			"command says with %s=1 in its environment", wholeLog)
+}
+
+// accessed finds the structure and the member in what the loader calls an access of a program.
+var accessed = regexp.MustCompile(`"(\w+)"\[0:(\d+)`)
+
+// missing says which member of a structure the kernel lacks: that of the last instruction in the
+// verifier's log.
+func (l *loading) missing(err error, log []string) string {
+	last := -1
+	for _, text := range log {
+		var at int
+		if n, _ := fmt.Sscanf(text, "%d: (", &at); n == 1 {
+			last = at
+		}
+	}
+
+	for name, program := range l.spec.Programs {
+		if !strings.Contains(err.Error(), "program "+name+":") {
+			continue
+		}
+
+		for all := program.Instructions.Iterate(); all.Next(); {
+			access := btf.CORERelocationMetadata(all.Ins)
+			if int(all.Offset) != last || access == nil {
+				continue
+			}
+
+			var structure *btf.Struct
+			found := accessed.FindStringSubmatch(access.String())
+			if found == nil || l.spec.Types.TypeByName(found[1], &structure) != nil {
+				return access.String()
+			}
+
+			if i, _ := strconv.Atoi(found[2]); i < len(structure.Members) {
+				return fmt.Sprintf("the kernel's structure %s lacks the member %s, or has another "+
+					"one", found[1], structure.Members[i].Name)
+			}
+		}
+	}
+
+	return "the kernel's structures are others"
 }
 
 // as is the beginning of an event as a program wrote it, and the rest.

@@ -171,28 +171,89 @@ func TestRefusedProgramsSayWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for what, code := range map[string]asm.Instructions{
-		// It returns what was never set.
-		"the kernel refuses a program": {asm.Return()},
-		// What the loader makes of a member that the kernel's structure does not have.
-		"this version of Linux is not known": {
-			asm.BuiltinFunc(btf.COREBadRelocationSentinel).Call(), asm.Return()},
-	} {
+	begins := func(change func(*loading)) string {
+		t.Helper()
 		l, err := newLoading(of, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		l.spec.Programs[bpfProgFaultBegins].Instructions = code
+		change(l)
 		err = l.load(&struct {
-			Begins *ebpf.Program `ebpf:"fault_begins"`
+			Begins *ebpf.Program `ebpf:"read_at_begins"`
 		}{})
-		failure, is := errors.AsType[*engine.Failure](err)
-		if !is || !strings.Contains(err.Error(), what) ||
-			!strings.Contains(err.Error(), "fault_begins") ||
-			!strings.Contains(err.Error(), "\n  0: (") ||
+		if failure, is := errors.AsType[*engine.Failure](err); !is ||
 			!strings.Contains(failure.Remedy, wholeLog) {
-			t.Errorf("%v", err)
+			t.Fatalf("%+v", err)
+		}
+
+		return err.Error()
+	}
+
+	said := begins(func(l *loading) { // It returns what was never set.
+		l.spec.Programs[bpfProgReadAtBegins].Instructions = asm.Instructions{asm.Return()}
+	})
+	if !strings.Contains(said, "the kernel refuses a program") ||
+		!strings.Contains(said, bpfProgReadAtBegins) || !strings.Contains(said, "\n  0: (95)") {
+		t.Error(said)
+	}
+
+	said = begins(func(l *loading) { // An inode has no generation.
+		types, err := os.ReadFile("/sys/kernel/btf/vmlinux")
+		if err == nil {
+			l.kernel, err = btf.LoadSpecFromReader(
+				bytes.NewReader(without(types, "i_generation")))
+		}
+
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if !strings.Contains(said, "this version of Linux is not known") ||
+		!strings.Contains(said, "structure inode lacks the member i_generation") {
+		t.Error(said)
+	}
+}
+
+// A kernel without io_uring takes the program of its reads.
+func TestKernelsWithoutUring(t *testing.T) {
+	if err := Possible(); err != nil {
+		t.Skipf("programs cannot be loaded here: %v", err)
+	}
+
+	of, err := (&Target{PID: os.Getpid()}).namespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	types, err := os.ReadFile("/sys/kernel/btf/vmlinux")
+	if err != nil {
+		t.Skip(err)
+	}
+
+	for _, name := range []string{"io_kiocb", "trace_event_raw_io_uring_complete"} {
+		l, err := newLoading(of, false)
+		if err == nil {
+			l.kernel, err = btf.LoadSpecFromReader(bytes.NewReader(without(types, name)))
+		}
+
+		var of ofReads
+		if err == nil {
+			err = l.load(&of)
+		}
+
+		if err != nil {
+			t.Fatalf("without %s: %+v", name, err)
+		}
+
+		if err := l.close(); err != nil {
+			t.Error(err)
 		}
 	}
+}
+
+// without gives a name in the kernel's types another last letter.
+func without(types []byte, name string) []byte {
+	return bytes.ReplaceAll(types, []byte("\x00"+name+"\x00"),
+		[]byte("\x00"+name[:len(name)-1]+"_\x00"))
 }
