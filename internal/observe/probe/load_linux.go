@@ -84,7 +84,7 @@ func (l *loading) load(to any) error {
 		Programs:        ebpf.ProgramOptions{KernelTypes: l.kernel},
 	})
 	if err != nil {
-		return l.notLoaded(err)
+		return l.notLoaded(to, err)
 	}
 
 	for _, field := range reflect.ValueOf(to).Elem().Fields() {
@@ -100,8 +100,9 @@ func (l *loading) load(to any) error {
 // that it refuses.
 const wholeLog = "STATELAB_VERIFIER_LOG"
 
-// notLoaded explains why a program could not be loaded, with the end of the verifier's log.
-func (l *loading) notLoaded(err error) error {
+// notLoaded explains why a program of a structure could not be loaded, with the end of the
+// verifier's log.
+func (l *loading) notLoaded(to any, err error) error {
 	const lines = 20
 	verifier, is := errors.AsType[*ebpf.VerifierError](err)
 	if !is || len(verifier.Log) == 0 {
@@ -116,7 +117,7 @@ func (l *loading) notLoaded(err error) error {
 	// The kernel answers with a number; what is no number, the loader has found.
 	what := "the kernel refuses a program"
 	if _, number := errors.AsType[unix.Errno](verifier.Cause); !number {
-		what = l.missing(err, verifier.Log) + ": this version of Linux is not known"
+		what = l.missing(to, verifier.Log) + ": this version of Linux is not known"
 	}
 
 	return engine.Fail(engine.CodeUnsupported, "%s: %w\n  %s", what, err,
@@ -129,8 +130,8 @@ func (l *loading) notLoaded(err error) error {
 var accessed = regexp.MustCompile(`"(\w+)"\[0:(\d+)`)
 
 // missing says which member of a structure the kernel lacks: that of the last instruction in the
-// verifier's log.
-func (l *loading) missing(err error, log []string) string {
+// verifier's log. The program is the first one that is not loaded.
+func (l *loading) missing(to any, log []string) string {
 	last := -1
 	for _, text := range log {
 		var at int
@@ -139,27 +140,29 @@ func (l *loading) missing(err error, log []string) string {
 		}
 	}
 
-	for name, program := range l.spec.Programs {
-		if !strings.Contains(err.Error(), "program "+name+":") {
+	program := new(ebpf.ProgramSpec)
+	for field, loaded := range reflect.ValueOf(to).Elem().Fields() {
+		if refused := l.spec.Programs[field.Tag.Get("ebpf")]; refused != nil && loaded.IsNil() {
+			program = refused
+			break
+		}
+	}
+
+	for all := program.Instructions.Iterate(); all.Next(); {
+		access := btf.CORERelocationMetadata(all.Ins)
+		if int(all.Offset) != last || access == nil {
 			continue
 		}
 
-		for all := program.Instructions.Iterate(); all.Next(); {
-			access := btf.CORERelocationMetadata(all.Ins)
-			if int(all.Offset) != last || access == nil {
-				continue
-			}
+		var structure *btf.Struct
+		found := accessed.FindStringSubmatch(access.String())
+		if found == nil || l.spec.Types.TypeByName(found[1], &structure) != nil {
+			return access.String()
+		}
 
-			var structure *btf.Struct
-			found := accessed.FindStringSubmatch(access.String())
-			if found == nil || l.spec.Types.TypeByName(found[1], &structure) != nil {
-				return access.String()
-			}
-
-			if i, _ := strconv.Atoi(found[2]); i < len(structure.Members) {
-				return fmt.Sprintf("the kernel's structure %s lacks the member %s, or has another "+
-					"one", found[1], structure.Members[i].Name)
-			}
+		if i, _ := strconv.Atoi(found[2]); i < len(structure.Members) {
+			return fmt.Sprintf("the kernel's structure %s lacks the member %s, or has another one",
+				found[1], structure.Members[i].Name)
 		}
 	}
 
