@@ -200,12 +200,6 @@ RUNNER_NEEDS := cc:gcc mvn:maven unzip:unzip cargo@$(RUST_VERSION):cargo-web,rus
 needs:
 	@scripts/needs $(RUNNER_NEEDS)
 
-# What tests run beside our own programs.
-TEST_NEEDS = prometheus:prometheus db_bench:rocksdb-tools aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu $(BPF_NEEDS)
-
-test-needs: tools
-	@scripts/needs $(TEST_NEEDS)
-
 # What watch runs in the kernel is compiled by one version, whose bytes are in the repository. Headers have no command.
 BPF_CLANG := 19.1.7
 BPF_NEEDS := clang-19:clang-19 llvm-strip-19:llvm-19 $(if $(wildcard /usr/include/bpf/bpf_helpers.h),,libbpf:libbpf-dev)
@@ -213,6 +207,12 @@ BPF_NEEDS := clang-19:clang-19 llvm-strip-19:llvm-19 $(if $(wildcard /usr/includ
 bpf: tools
 	@scripts/needs $(BPF_NEEDS) clang-19@$(BPF_CLANG):clang-19
 	$(GO) generate ./internal/observe/probe
+
+# What tests run beside our own programs.
+TEST_NEEDS := prometheus:prometheus db_bench:rocksdb-tools aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu $(BPF_NEEDS)
+
+test-needs: tools
+	@scripts/needs $(TEST_NEEDS)
 
 # What needs no Linux must build elsewhere: predict, simulate, inspect, advise, report, compare, serve. Files that hold tests
 # are compiled on Linux alone. Windows has least in common with Linux; slow builds for macOS too.
