@@ -167,10 +167,10 @@ func TestClientsOfRocksDB(t *testing.T) {
 		{
 			"besu",
 			"database",
-			[]string{`\x06=40`, `\a=5`, `\b=25`, `\t=30`},
+			[]string{`\x06=40`, `\x07=5`, `\x08=25`, `\t=30`},
 			7,
-			[]string{"of Besu", `\x06 (flat accounts)`, `\b (flat storage slots)`,
-				`\t (trie nodes)`, `\n (trie logs)`},
+			[]string{"of Besu", `\x06 (flat accounts)`, `\x08 (flat storage slots)`,
+				`\x09 (trie nodes)`, `\x0a (trie logs)`},
 			"--Xplugin-rocksdb-cache-capacity=",
 			6,
 			1,

@@ -183,7 +183,7 @@ func TestFamilyNamedByAByte(t *testing.T) {
 	}
 
 	shape, err := open(t, engine.Options{Dir: dir}).Shape()
-	if err != nil || len(shape.Tables) != 2 || shape.Tables[1].Name != `\n` ||
+	if err != nil || len(shape.Tables) != 2 || shape.Tables[1].Name != `\x0a` ||
 		shape.Tables[1].Keys != 1 {
 		t.Errorf("tables %+v, %v; want default and one named 10", shape.Tables, err)
 	}
@@ -209,7 +209,7 @@ func TestFamilyNamedByAByte(t *testing.T) {
 	}
 
 	options, err := fidelity.ParseRocksDB(sections, name)
-	if err != nil || options[`\n`].BlockBytes != 4096 {
+	if err != nil || options[`\x0a`].BlockBytes != 4096 {
 		t.Errorf("options %+v, %v; want those of the family", options, err)
 	}
 }

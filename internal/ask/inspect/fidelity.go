@@ -221,7 +221,7 @@ func OnlyTable(tables []fidelity.Table, name, dir string) ([]fidelity.Table, err
 
 	var names []string
 	for _, t := range tables {
-		if t.Name == name {
+		if unit.Is(t.Name, name) {
 			return []fidelity.Table{t}, nil
 		}
 		names = append(names, t.Name)

@@ -220,13 +220,22 @@ var controls = strings.NewReplacer(`\\`, `\\`, `\a`, `\x07`, `\b`, `\x08`, `\t`,
 	`\n`, `\x0a`, `\v`, `\x0b`, `\f`, `\x0c`, `\r`, `\x0d`)
 
 // Is reports whether a typed text means a name: itself, as Printable shows it, or in another
-// spelling of Go's, such as \b for \x08.
+// spelling of Go's, such as \b for \x08. The name may itself be one that was shown.
 func Is(name, typed string) bool {
-	if name == typed || Printable(name) == typed {
-		return true
+	return name == typed || Printable(name) == typed || spelt(name) == spelt(typed)
+}
+
+// spelt is what a name with escapes stands for.
+func spelt(name string) string {
+	if !strings.Contains(name, `\`) {
+		return name
 	}
-	spelt, err := strconv.Unquote(`"` + typed + `"`)
-	return err == nil && spelt == name
+
+	meant, err := strconv.Unquote(`"` + name + `"`)
+	if err != nil {
+		return name
+	}
+	return meant
 }
 
 // Plural is a number of things, such as "1 run" or "3 runs".

@@ -132,7 +132,7 @@ func TestPrintable(t *testing.T) {
 		}
 	}
 
-	if !Is("\b", `\b`) || !Is("\b", `\x08`) || Is("\b", `\x09`) {
+	if !Is("\b", `\b`) || !Is("\b", `\x08`) || !Is(`\x08`, `\b`) || Is("\b", `\x09`) {
 		t.Error("spellings of a byte differ")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/statelab/statelab/engine"
+	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/chain/clients"
 )
 
@@ -112,23 +113,29 @@ func TableWords(client clients.Client, table string) string {
 		return ""
 	}
 
-	return map[string]string{
+	for name, words := range map[string]string{
 		`\x01`: "blockchain",
 		`\x02`: "trie nodes (Forest)",
 		`\x05`: "pruning state",
 		`\x06`: "flat accounts",
-		`\a`:   "contract code",
-		`\b`:   "flat storage slots",
-		`\t`:   "trie nodes",
-		`\n`:   "trie logs",
-		`\v`:   "variables",
-		`\r`:   "backward sync: headers",
+		`\x07`: "contract code",
+		`\x08`: "flat storage slots",
+		`\x09`: "trie nodes",
+		`\x0a`: "trie logs",
+		`\x0b`: "variables",
+		`\x0d`: "backward sync: headers",
 		`\x0e`: "backward sync: blocks",
 		`\x0f`: "backward sync: chain",
 		`\x10`: "snap sync: missing ranges",
 		`\x11`: "snap sync: accounts to fix",
 		`\x12`: "chain pruner",
-	}[table]
+	} {
+		if unit.Is(name, table) {
+			return words
+		}
+	}
+
+	return ""
 }
 
 // other is what a client keeps besides its large tables.
