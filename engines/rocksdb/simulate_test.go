@@ -151,8 +151,11 @@ func simulatedReads(t *testing.T, o engine.Options, n uint64, warmup, gets int) 
 	said, read = saidOf[0]+saidOf[1]+saidOf[2], readOf[0]+readOf[1]+readOf[2]
 	t.Logf("%v simulated, %v read, %d bytes and %d", saidOf, readOf, p.UsedBytesAtEnd,
 		*d.Counters().CacheUsedBytes)
-	// The allocator gives some blocks 16 bytes more than they need, now these and now those.
-	if off := math.Abs(float64(said-read)) / float64(max(1, read)); off > 0.01 {
+	// The allocator gives some blocks 16 bytes more than they need, now these and now those. Which
+	// blocks are evicted then differs, and few reads scatter as a count does; the sum over the
+	// sizes is held to less.
+	most := max(0.01, 1/math.Sqrt(float64(max(1, read))))
+	if off := math.Abs(float64(said-read)) / float64(max(1, read)); off > most {
 		t.Errorf("cache of %d: reads of data, filters, indexes %v simulated, %v read: off by "+
 			"%.2f %%", o.CacheBytes, saidOf, readOf, 100*off)
 	}
