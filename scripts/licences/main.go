@@ -52,7 +52,7 @@ type component struct {
 func main() {
 	all, err := components(os.Args[1:])
 	if err == nil {
-		err = print(all)
+		err = write(all)
 	}
 
 	if err != nil {
@@ -236,8 +236,8 @@ func crates(manifest string, flags ...string) ([]component, error) {
 	return all, nil
 }
 
-// print writes the texts, each below the components that it belongs to.
-func print(all []component) error {
+// write prints the texts, each below the components that it belongs to.
+func write(all []component) error {
 	type text struct {
 		content string
 		of      []string

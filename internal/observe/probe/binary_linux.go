@@ -295,6 +295,9 @@ func (i *image) executable(address uint64) bool {
 	})
 }
 
+// errTailCall is that of a function that ends by jumping to another one, which then returns.
+var errTailCall = errors.New("another function returns for it")
+
 // probes are the offsets in the file of the first instruction behind the check of the stack's size,
 // and of all returns. A function that needs a larger stack begins anew, so a probe in front of the
 // check would count it twice. The arguments are still in their registers there.
@@ -316,7 +319,7 @@ func (i *image) probes(f gosym.Func) (p place, err error) {
 	case err != nil:
 		return p, err
 	case slices.ContainsFunc(flow.jumps, func(to uint64) bool { return i.others[to] }):
-		return p, errors.New("another function returns for it")
+		return p, errTailCall
 	case len(flow.returns) == 0:
 		return p, errors.New("it never returns")
 	}

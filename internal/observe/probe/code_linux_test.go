@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"debug/gosym"
 	"encoding/binary"
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -126,7 +127,7 @@ func sameReturns(
 		got = append(got, i.address(at))
 	}
 
-	leaves := err != nil && strings.Contains(err.Error(), "another function")
+	leaves := errors.Is(err, errTailCall)
 	if !slices.Equal(got, want) && !leaves {
 		t.Errorf("%s at %#x returns at %#x, and objdump shows %#x (%v)", name, f.Entry, got, want,
 			err)
@@ -369,7 +370,7 @@ func compareNative(t *testing.T, path string) {
 		}
 
 		p, err := i.probes(f)
-		if got := err != nil && strings.Contains(err.Error(), "another function"); got != leaves {
+		if got := errors.Is(err, errTailCall); got != leaves {
 			t.Errorf("%s at %#x: another function returns for it: %v, and objdump shows %v", name,
 				f.Entry, got, leaves)
 		}

@@ -46,15 +46,15 @@ struct {
 } calls SEC(".maps");
 
 // Not 0 while a window is open.
-APART u64 window;
+CACHE_ALIGNED u64 window;
 
-APART struct lost {
+CACHE_ALIGNED struct lost {
 	u64 gets;
 	u64 reads;
 } lost;
 
 // The lookups of many keys so far, and their keys.
-APART struct batches {
+CACHE_ALIGNED struct batches {
 	u64 calls;
 	u64 keys;
 } batches;
@@ -65,8 +65,9 @@ static __always_inline u64 caller(const struct words *context)
 	return process.native ? bpf_get_current_pid_tgid() : word(context, machine.goroutine);
 }
 
-// follow is what a place holds.
-static __always_inline u64 follow(const struct words *context, const volatile struct place *place)
+// load_place reads the word that a place leads to.
+static __always_inline u64 load_place(const struct words *context,
+				      const volatile struct place *place)
 {
 	u64 at = word(context, place->word);
 #pragma unroll
@@ -82,7 +83,7 @@ static __always_inline void begin(struct get *get, const struct words *context, 
 	get->call.function = function.number;
 	get->call.goroutine = caller(context);
 	get->call.start = bpf_ktime_get_ns();
-	get->call.database = follow(context, &function.database);
+	get->call.database = load_place(context, &function.database);
 }
 
 // activate notes a call. One that did not end (it panicked) is overwritten by the next one.
@@ -178,7 +179,7 @@ int get_begins(const struct words *context)
 	}
 
 	begin(&get, context, kind);
-	get.call.family = follow(context, &function.family);
+	get.call.family = load_place(context, &function.family);
 
 	// The key is read now: it may lie on a stack that moves.
 	if (process.native) {
@@ -213,7 +214,7 @@ int get_ends(const struct words *context)
 		get->call.found = get->call.error = status;
 	} else {
 		get->call.found = word(context, function.found);
-		get->call.error = follow(context, &function.error);
+		get->call.error = load_place(context, &function.error);
 		if (function.has_second && get->call.second_bytes)
 			get->call.passed = passed(get, context);
 	}

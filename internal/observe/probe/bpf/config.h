@@ -75,8 +75,8 @@ static __always_inline void add(u64 *to, u64 some)
 // read_user reads memory of the process; what is not there is 0.
 #define read_user(to, bytes, address) bpf_probe_read_user(to, bytes, (const void *)(address))
 
-// APART keeps what many processors write, and what all read, in cache lines of their own.
-#define APART __attribute__((aligned(64)))
+// CACHE_ALIGNED avoids false sharing of what many processors write with what all of them read.
+#define CACHE_ALIGNED __attribute__((aligned(64)))
 
 #define MAX_ACTIVE (1 << 14)  // calls, reads or faults at one time
 #define RING_BYTES (16 << 20) // of events that wait for the reader

@@ -3,9 +3,9 @@
 // ahead.
 
 // The device, as the kernel writes its number; 0: all devices.
-APART u64 device_number;
+CACHE_ALIGNED u64 device_number;
 
-APART struct device {
+CACHE_ALIGNED struct device {
 	u64 own_reads;
 	u64 own_bytes;
 	u64 other_reads;

@@ -26,12 +26,12 @@ struct {
 } faulting SEC(".maps");
 
 // The addresses whose minor faults are reported.
-APART struct range {
+CACHE_ALIGNED struct range {
 	u64 low;
 	u64 high;
 } reported;
 
-APART struct unreported {
+CACHE_ALIGNED struct unreported {
 	u64 minor; // outside the range
 	u64 lost;
 } unreported;

@@ -24,7 +24,7 @@ const volatile struct pages {
 	bool whole; // the whole machine
 } pages = {};
 
-APART struct page_counts {
+CACHE_ALIGNED struct page_counts {
 	u64 group; // 0: not known yet
 	u64 evicted;
 	u64 own_added;
