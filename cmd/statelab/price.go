@@ -116,7 +116,7 @@ func (a *app) ahead(f *flags, pricing layouts.Pricing) []string {
 		})
 	}
 
-	return pricing.AheadTexts(of, len(s.Accounts.All())*len(s.ContractSlots.All()))
+	return pricing.AheadTexts(of)
 }
 
 // dryPrice estimates the states of every build.

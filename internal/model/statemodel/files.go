@@ -52,6 +52,8 @@ func between(xs, ys []float64, i int, x float64) float64 {
 // without is the profile after all from one place to another was compacted out of it. Its
 // shares are to be made.
 func (p profile) without(from, to float64) (after profile) {
+	after.places = make([]float64, 0, len(p.places)+2)
+	after.ages = make([]float64, 0, len(p.ages)+2)
 	add := func(place, age float64) {
 		if n := len(after.places); n == 0 || place > after.places[n-1] {
 			after.places, after.ages = append(after.places, place), append(after.ages, age)
@@ -231,26 +233,40 @@ func (l *tier) placesIn(other *tier, places []float64) []float64 {
 	return in
 }
 
-// overlap are the first and the last of the files with these ends that overlap a range. Places
-// that were carried from one level to another are as exact as a billionth.
+// sameEnd is how far apart two places may be that are one: those that were carried from one level
+// to another are as exact as that.
+const sameEnd = 1e-9
+
+// overlap are the first and the last of the files with these ends that overlap a range.
 func overlap(ends []float64, from, to float64) (first, last int) {
-	first, _ = slices.BinarySearch(ends, from+1e-9)
-	last, _ = slices.BinarySearch(ends, to-1e-9)
+	first, _ = slices.BinarySearch(ends, from+sameEnd)
+	last, _ = slices.BinarySearch(ends, to-sameEnd)
 	last = min(last, len(ends)-1)
 	return min(first, last), last
 }
 
 // heaviest is the file with the most bytes for each file below that it overlaps.
 func (l *tier) heaviest(below []float64) (from, to float64) {
-	start, maximum := 0.0, -1.0
-	for _, end := range l.ends {
-		first, last := overlap(below, start, end)
-		if weight := (l.lie.before(end) - l.lie.before(start)) / float64(1+
-			last-first); weight > maximum {
+	start, startShare, maximum := 0.0, l.lie.before(0), -1.0
+	shares := l.lie.beforeAll(l.ends)
+	first, last := 0, 0
+	for i, end := range l.ends {
+		// both ends of what a file overlaps move on with the file, as overlap finds them
+		for first < len(below) && below[first] < start+sameEnd {
+			first++
+		}
+
+		for last < len(below) && below[last] < end-sameEnd {
+			last++
+		}
+
+		overlapped := min(last, len(below)-1)
+		overlapped -= min(first, overlapped)
+		if weight := (shares[i] - startShare) / float64(1+overlapped); weight > maximum {
 			from, to, maximum = start, end, weight
 		}
 
-		start = end
+		start, startShare = end, shares[i]
 	}
 
 	return from, to
@@ -266,8 +282,8 @@ func (l *tier) split(random *rand.Rand, first, last float64, below []float64) (e
 		ends = append(ends, place)
 	}
 
-	start, _ := slices.BinarySearch(below, math.Nextafter(first+1e-9, math.Inf(1)))
-	stops, _ := slices.BinarySearch(below, last-1e-9)
+	start, _ := slices.BinarySearch(below, math.Nextafter(first+sameEnd, math.Inf(1)))
+	stops, _ := slices.BinarySearch(below, last-sameEnd)
 	below = below[start:max(start, stops)]
 	before := l.lie.beforeAll(below)
 	for i, end := range below {

@@ -8,10 +8,8 @@ import (
 	"maps"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/statelab/statelab/engine"
@@ -37,15 +35,7 @@ type Pricing struct {
 	Ahead        []Size // that were not built
 	// with each of those: memory of which warm lookups are predicted
 	AheadMemory []int64
-	forecasts   map[forecast]statemodel.Reads
-}
-
-// forecast is a question to a model.
-type forecast struct {
-	layout string
-	size   Size
-	kind   statemodel.Kind
-	memory int64 // 0: nothing is cached
+	forecasts   forecasts
 }
 
 // Size is that of a state.
@@ -406,7 +396,7 @@ func (p Pricing) predicted(
 		for _, k := range pricedKinds() {
 			r, ok := gas.Extrapolate(firstLookups(built, name, k), size, len(p.seeds()),
 				func(s Size) (statemodel.Reads, bool) {
-					return p.uncached(name, s, k.model)
+					return p.forecast(forecast{name, s, k.model, 0})
 				})
 
 			switch {
@@ -486,13 +476,17 @@ func (p Pricing) withMemory(
 ) (all []access, unknown []unheld) {
 	for _, first := range cold {
 		k := kindOf(first)
-		reads, known := p.held(layout, size, k.model, bytes)
+		reads, known := p.forecast(forecast{layout, size, k.model, bytes})
 		largest := firstLookups(built, layout, k)
 		before := largest[len(largest)-1]
 		warm := slices.IndexFunc(built, func(b access) bool {
 			return b.Layout == layout && b.Parameter == gas.Warm &&
 				b.Condition == result.HeldLookups && gas.SizeOf(b) == gas.SizeOf(before)
 		})
+
+		if !known && p.forecasts.cut {
+			continue
+		}
 
 		if !known || warm < 0 {
 			u := unheld{k.parameter, layout, bytes,
@@ -566,15 +560,14 @@ func firstLookups(built []access, layout string, k pricedKind) (at []access) {
 	return at
 }
 
-// AheadTexts say, before anything is built, what is predicted of the layouts and what is not, when
-// so many sizes are built; nothing if nothing is to be predicted.
-func (p Pricing) AheadTexts(layouts []string, built int) (texts []string) {
+// AheadTexts say, before anything is built, what is predicted of the layouts and what is not;
+// nothing if nothing is to be predicted.
+func (p Pricing) AheadTexts(layouts []string) (texts []string) {
 	if len(p.Ahead) == 0 {
 		return nil
 	}
 
 	var none, noSlots, predicted []string
-	questions := 0
 	for _, name := range layouts {
 		of, _ := subject.LayoutOf(name)
 		if of.Model == nil {
@@ -585,10 +578,6 @@ func (p Pricing) AheadTexts(layouts []string, built int) (texts []string) {
 		predicted = append(predicted, name)
 		if !of.Model.Slots {
 			noSlots = append(noSlots, name)
-		}
-
-		for _, k := range pricedKinds() {
-			questions += min(2, built) + len(p.Ahead)*len(p.memories(name, k.model))
 		}
 	}
 
@@ -614,21 +603,14 @@ func (p Pricing) AheadTexts(layouts []string, built int) (texts []string) {
 		conditions += " and with " + held + " of memory"
 	}
 
-	return append(texts, fmt.Sprintf("after what is built: %s for %s %s (%s), each about a "+
-		"second on two idle cores and many times that on busy ones; the progress shows the time "+
-		"left after the first", unit.Plural(questions, "prediction"),
+	return append(texts, fmt.Sprintf("after what is built, %s are predicted %s (%s): seconds on "+
+		"idle processors, minutes on busy ones; the progress shows the time left",
 		strings.Join(eachText(p.Ahead, sizeText), "; "), conditions,
 		unit.Plural(len(predicted), "layout")))
 }
 
-// Measured are the layouts that were measured, and how many sizes of states.
-func (p Pricing) Measured() (layouts []string, sizes int) {
-	seen := map[Size]bool{}
-	for _, r := range p.built() {
-		seen[gas.SizeOf(r)] = true
-	}
-	return layoutsOf(p.built()), len(seen)
-}
+// Measured are the layouts that were measured.
+func (p Pricing) Measured() []string { return layoutsOf(p.built()) }
 
 func eachText[T any](all []T, text func(T) string) (texts []string) {
 	for _, v := range all {
@@ -644,13 +626,6 @@ func sizeText(s Size) string {
 		return text + unit.ShortCount(float64(s.SpreadSlots)) + " slots of all contracts"
 	}
 	return text + unit.ShortCount(float64(s.ContractSlots)) + " slots of one contract"
-}
-
-// memories are those with which lookups of a kind are predicted: none, and those that a model
-// reaches.
-func (p Pricing) memories(layout string, kind statemodel.Kind) []int64 {
-	all := append([]int64{0}, p.AheadMemory...)
-	return slices.DeleteFunc(all, func(m int64) bool { return !isPredicted(layout, kind, m) })
 }
 
 // Begun is what is told of prices until they are finished; again is the command that goes on, from
@@ -711,15 +686,13 @@ func (p *Pricing) Finish(
 				Phase: "predict the sizes that are not built",
 				Done:  uint64(done),
 				Total: uint64(of),
-				Unit:  "predictions",
+				Unit:  "states",
 			})
 		}); err != nil {
 			done.Status, done.Error = result.Interrupted,
-				"interrupted: sizes that are not built are not predicted; "+again
+				"interrupted: not all sizes that are not built are predicted; "+again
 		}
-	}
-
-	if done.Status == result.Interrupted {
+	} else {
 		p.Ahead = nil
 	}
 
@@ -740,111 +713,6 @@ func (p *Pricing) Finish(
 	done.Warnings = append(done.Warnings, unused...)
 }
 
-// Forecast asks the models what Rows needs to know of sizes that were not built, which can take
-// seconds of each. tell is told how many of the answers there are. Where ctx ends it, Ahead is to
-// be left out.
-func (p *Pricing) Forecast(ctx context.Context, tell func(done, of int)) error {
-	if len(p.Ahead) == 0 {
-		return nil
-	}
-
-	asked := map[forecast]bool{}
-	built := p.built()
-	for _, name := range layoutsOf(built) {
-		for _, k := range pricedKinds() {
-			at := firstLookups(built, name, k)
-			for _, b := range at[max(0, len(at)-2):] {
-				asked[forecast{name, gas.SizeOf(b), k.model, 0}] = true
-			}
-
-			for _, size := range p.Ahead {
-				for _, memory := range p.memories(name, k.model) {
-					asked[forecast{name, size, k.model, memory}] = len(at) > 0
-				}
-			}
-		}
-	}
-
-	maps.DeleteFunc(asked, func(_ forecast, is bool) bool { return !is })
-	type answer struct {
-		forecast
-		statemodel.Reads
-		known bool
-	}
-
-	questions := slices.Collect(maps.Keys(asked))
-	known, done := map[forecast]statemodel.Reads{}, 0
-	tell(done, len(questions))
-	err := inParallel(ctx, questions, func(f forecast) answer {
-		if f.memory > 0 {
-			reads, known := p.held(f.layout, f.size, f.kind, f.memory)
-			return answer{f, reads, known}
-		}
-
-		reads, known := p.uncached(f.layout, f.size, f.kind)
-		return answer{f, reads, known}
-	}, func(a answer) {
-		if a.known {
-			known[a.forecast] = a.Reads
-		}
-
-		if done++; done < len(questions) {
-			tell(done, len(questions))
-		}
-	})
-	if err != nil {
-		return err
-	}
-
-	p.forecasts = known
-	return nil
-}
-
-// inParallel answers every question on all processors. take is called with the answers, one at a
-// time and in no order. When ctx ends, no further question is begun, and the error is the
-// context's. In either case no worker is left when it returns.
-func inParallel[Q, A any](
-	ctx context.Context, questions []Q, answer func(Q) A, take func(A),
-) error {
-	asked, answers := make(chan Q, len(questions)), make(chan A, len(questions))
-	for _, q := range questions {
-		asked <- q
-	}
-
-	close(asked)
-
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for q := range asked {
-				if ctx.Err() != nil {
-					return
-				}
-				answers <- answer(q)
-			}
-		})
-	}
-
-	go func() {
-		workers.Wait()
-		close(answers)
-	}()
-
-	taken := 0
-	for a := range answers {
-		if ctx.Err() == nil {
-			take(a)
-			taken++
-		}
-	}
-
-	if taken < len(questions) {
-		return context.Cause(ctx)
-	}
-
-	return nil
-}
-
 // layoutsOf are those that accesses are of.
 func layoutsOf(built []access) (names []string) {
 	for _, r := range built {
@@ -853,107 +721,6 @@ func layoutsOf(built []access) (names []string) {
 		}
 	}
 	return names
-}
-
-// uncached is what a lookup of a kind reads with nothing cached, by the model of the
-// layout, in the mean of the builds.
-func (p Pricing) uncached(
-	layout string, size Size, kind statemodel.Kind,
-) (reads statemodel.Reads, known bool) {
-	if p.forecasts != nil {
-		reads, known = p.forecasts[forecast{layout, size, kind, 0}]
-		return reads, known
-	}
-
-	of, _ := subject.LayoutOf(layout)
-	if of.Model == nil {
-		return reads, false
-	}
-
-	for _, part := range p.parts(layout, size, kind) {
-		r, known := of.Model.Uncached(part.State, kind, float64(p.Layouts[0].Workload.MemoryBytes))
-		if !known {
-			return reads, false
-		}
-
-		reads.Mean += part.share * r.Mean
-		reads.Off = max(reads.Off, r.Off)
-	}
-
-	return reads, true
-}
-
-// held is what a warm lookup of a kind reads of the device, by the model of what the layout keeps
-// in so much memory, after as many lookups of slots as of accounts have been made for long.
-func (p Pricing) held(
-	layout string, size Size, kind statemodel.Kind, bytes int64,
-) (reads statemodel.Reads, known bool) {
-	if p.forecasts != nil {
-		reads, known = p.forecasts[forecast{layout, size, kind, bytes}]
-		return reads, known
-	}
-
-	of, _ := subject.LayoutOf(layout)
-	if of.Model == nil || !isPredicted(layout, kind, bytes) {
-		return reads, false
-	}
-
-	for _, part := range p.parts(layout, size, kind) {
-		m, fits := of.Model.Divide(part.State, float64(bytes))
-		if !fits {
-			return reads, false
-		}
-
-		memories := of.Model.Memories(part.State, m)
-		if memories == nil {
-			return reads, false
-		}
-
-		mix := statemodel.Mix{statemodel.Account: 1}
-		if of.Model.Slots {
-			mix[statemodel.Slot] = 1
-		}
-
-		below := statemodel.SteadyAmong(memories, kind, mix)
-		reads.Mean += part.share * below[of.Model.Device]
-	}
-
-	return reads, true
-}
-
-// part is a state whose lookups are a share of all that a prediction is of.
-type part struct {
-	statemodel.State
-	share float64
-}
-
-// parts are the states whose lookups a prediction of a size is the mean of: one for each place of
-// the contract in the builds or, of slots of many contracts, for each class of their sizes.
-func (p Pricing) parts(layout string, size Size, kind statemodel.Kind) (parts []part) {
-	s := p.state(layout, size)
-	if slots := float64(size.SpreadSlots); slots > 0 {
-		classes := statemodel.ContractsAt(s.Accounts, slots)
-		if kind == statemodel.Account || kind == statemodel.AbsentAccount { // all are alike
-			largest := slices.MaxFunc(classes, func(a, b statemodel.ContractClass) int {
-				return cmp.Compare(a.Share, b.Share)
-			})
-			return []part{{s.Spread(slots, largest), 1}}
-		}
-
-		for _, c := range classes {
-			parts = append(parts, part{s.Spread(slots, c), c.Share})
-		}
-
-		return parts
-	}
-
-	seeds := p.seeds()
-	for _, seed := range seeds {
-		s.ContractAt = contractAt(seed)
-		parts = append(parts, part{s, 1 / float64(len(seeds))})
-	}
-
-	return parts
 }
 
 // seeds are those of the builds.

@@ -194,8 +194,8 @@ func TestPredictionIsTestedAtTheLargestSizeBuilt(t *testing.T) {
 
 	model := map[uint64]float64{}
 	for _, accounts := range []uint64{10_000, 100_000, 1_000_000} {
-		reads, _ := p.uncached("chunktrie:unpinned", Size{Accounts: accounts, ContractSlots: 1000},
-			pricedKinds()[0].model)
+		reads, _ := p.forecast(forecast{"chunktrie:unpinned", Size{Accounts: accounts,
+			ContractSlots: 1000}, pricedKinds()[0].model, 0})
 		model[accounts] = reads.Mean
 	}
 
@@ -298,7 +298,7 @@ func TestNoWorkerOutlivesACancellation(t *testing.T) {
 		}
 
 		return q
-	}, func(int) {})
+	}, func(int, int) {})
 
 	if !errors.Is(err, stop) || working.Load() != 0 {
 		t.Errorf("%v; %d workers at work", err, working.Load())
@@ -313,9 +313,57 @@ func TestNoWorkerOutlivesACancellation(t *testing.T) {
 		t.Context(),
 		questions,
 		func(q int) int { return 2 * q },
-		func(a int) { sum += a },
+		func(_, a int) { sum += a },
 	); err != nil || sum != 9900 {
 		t.Errorf("%d, %v", sum, err)
+	}
+}
+
+// TestInterruptedForecastsKeepWhatIsKnown: lookups of accounts, whose one state has been asked
+// about, have prices; those of slots, in eight classes of contracts, have not, and no model is
+// blamed for it.
+func TestInterruptedForecastsKeepWhatIsKnown(t *testing.T) {
+	p := Pricing{
+		Layouts: []*result.Layouts{compared("flat-mdbx", 1000, map[uint64]float64{
+			10_000:  2,
+			100_000: 2.2,
+		})},
+		Hardware:     disks(),
+		GasPerSecond: 100e6,
+		Ahead:        []Size{{Accounts: 1_000_000, SpreadSlots: 3_000_000}},
+		AheadMemory:  []int64{64 << 20},
+	}
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	// 4 kinds at 2 sizes; at the new size, with memory and without, 2 kinds of accounts and 2 of
+	// slots in eight classes
+	const all, kept = 4*2 + 2*(2+2*8), 4*2 + 2 + 2*8 + 2
+	err := p.Forecast(ctx, func(done, of int) {
+		if of != all {
+			t.Errorf("%d questions, not %d", of, all)
+		}
+
+		if done == kept {
+			cancel(stop)
+		}
+	})
+
+	if !errors.Is(err, stop) {
+		t.Fatal(err)
+	}
+
+	rows, warnings := p.Rows()
+	predicted := map[string]int{}
+	for _, r := range rows {
+		if r.Predicted {
+			predicted[r.Parameter]++
+		}
+	}
+
+	// those at work when the context ends are finished: at most one state of slots
+	if predicted[gas.ColdAccount] != 4 || predicted[gas.ColdStorage] != 0 || len(warnings) > 0 {
+		t.Errorf("%v, %+v", predicted, warnings)
 	}
 }
 
@@ -491,12 +539,11 @@ func TestWhatIsNotPredictedIsSaidBefore(t *testing.T) {
 		AheadMemory: []int64{16 << 30},
 	}
 
-	said := strings.Join(p.AheadTexts([]string{"flat-pebble", "geth-path"}, 2), "\n")
+	said := strings.Join(p.AheadTexts([]string{"flat-pebble", "geth-path"}), "\n")
 	for _, want := range []string{
 		"slots are not predicted with --at-memory 16.0 GiB for geth-path, since",
 		"accounts are predicted with that memory, and accounts and slots with nothing cached",
-		// of 4 kinds of lookups at 2 sizes built; at the size asked for, 4 + 4 and 4 + 2
-		"30 predictions for 300M accounts and 3B slots of all contracts with nothing cached and " +
+		"300M accounts and 3B slots of all contracts are predicted with nothing cached and " +
 			"with 16.0 GiB of memory (2 layouts)",
 	} {
 		if !strings.Contains(said, want) {
@@ -505,12 +552,12 @@ func TestWhatIsNotPredictedIsSaidBefore(t *testing.T) {
 	}
 
 	p.AheadMemory = nil
-	if texts := p.AheadTexts([]string{"geth-path"}, 1); len(texts) != 1 ||
-		!strings.Contains(texts[0], "8 predictions") {
+	if texts := p.AheadTexts([]string{"geth-path"}); len(texts) != 1 ||
+		!strings.Contains(texts[0], "predicted with nothing cached (1 layout)") {
 		t.Errorf("%q", texts)
 	}
 
-	if texts := new(Pricing).AheadTexts([]string{"geth-path"}, 1); len(texts) != 0 {
+	if texts := new(Pricing).AheadTexts([]string{"geth-path"}); len(texts) != 0 {
 		t.Errorf("%q of nothing asked for", texts)
 	}
 }
@@ -554,7 +601,7 @@ func TestLayoutsOfAFolderAreChosen(t *testing.T) {
 	} {
 		p, m := both(), new(setting.Mistakes)
 		p.keepOnly([]string{c.named}, m)
-		names, _ := p.Measured()
+		names := p.Measured()
 		if got := strings.Join(names, " "); got != c.kept {
 			t.Errorf("%s: %q, want %q", c.named, got, c.kept)
 		}
