@@ -53,7 +53,9 @@ type flags struct {
 
 // steps shows the runs of a plan, each after a label.
 func steps(p *console.Progress, before string) func(plan.Progress) {
-	return func(at plan.Progress) { p.Step(before+at.String(), at.Step, at.Steps, at.Event) }
+	return func(at plan.Progress) {
+		p.Step(before+at.String(), at.Step, at.Steps, at.Left, at.Event)
+	}
 }
 
 func newFlags(verb string) *flags { return &flags{Experiment: experiment.New(verb)} }

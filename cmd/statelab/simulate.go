@@ -118,7 +118,7 @@ func (a *app) simulate(f *simulateFlags, m *mistakes, args []string) error {
 		f.policy.All(),
 		sizes,
 		f.reserve.Value().ReserveBytes,
-		func(policy string, e result.Event) { p.Report(policy+": ", e) },
+		func(policy string, e result.Event) { p.Report(policy, e) },
 	)
 
 	if p.Done(); err != nil {

@@ -25,7 +25,6 @@ import (
 
 	"github.com/statelab/statelab/internal/base/failure"
 	"github.com/statelab/statelab/internal/base/output"
-	"github.com/statelab/statelab/internal/base/unit"
 	"github.com/statelab/statelab/internal/plan/runners"
 	"github.com/statelab/statelab/result"
 )
@@ -102,16 +101,16 @@ type Plan struct {
 	Remote RemoteExecutor
 	// Now are the repeats that this call measures, so that plans can take turns; 0: all.
 	Now int
-	// Remaining are the seconds of the steps that are left, by those of the finished
-	// ones; nil: not known.
-	Remaining func(finished []float64) float64
+	// Remaining are the seconds that are left, by those that the finished steps took and those
+	// that the one at work has taken; nil: not known.
+	Remaining func(finished []float64, running float64) float64
 }
 
 // Progress is what a plan is at; Step counts from 1.
 type Progress struct {
 	Step, Steps int
 	Label       string
-	// estimate for this step and those after it, when it began; 0: not known
+	// estimate for the rest of this step and those after it; 0: not known
 	Left  time.Duration
 	Event result.Event
 }
@@ -122,10 +121,7 @@ func (at Progress) String() string {
 	if at.Label != "" {
 		label += " (" + at.Label + ")"
 	}
-	if at.Left > 0 {
-		label += ", about " + unit.Roughly(at.Left.Seconds()) + " left"
-	}
-	return label + ": "
+	return label
 }
 
 // Run measures every step that is not finished. The error is for what kept the plan
@@ -193,12 +189,11 @@ func here[T any](
 		}
 
 		at := Progress{Step: steps - len(missing) + n + 1, Steps: steps, Label: p.label(points, s)}
-		if p.Remaining != nil && len(missing) == steps {
-			at.Left = time.Duration(p.Remaining(took) * float64(time.Second))
-		}
-
 		came, err := w.Measure(ctx, s, p.Folder(points, s), func(e result.Event) {
-			at.Event = e
+			if at.Event = e; p.Remaining != nil && len(missing) == steps {
+				at.Left = time.Duration(p.Remaining(took, time.Since(began).Seconds()) *
+					float64(time.Second))
+			}
 			tell(at)
 		})
 		if err != nil {

@@ -52,7 +52,7 @@ func Run(ctx context.Context, sides [2]Side, maximum int, limits []compare.Limit
 			s := &sides[(n+pair-1)%2] // A B, B A, ...: drift meets both alike
 			s.Plan.Now = pair
 			so, err := plan.Run(ctx, s.Plan, s.Work, func(at plan.Progress) {
-				p.Report(fmt.Sprintf("pair %d, %s: ", pair, filepath.Base(s.Plan.Out)), at.Event)
+				p.Report(fmt.Sprintf("pair %d, %s", pair, filepath.Base(s.Plan.Out)), at.Event)
 			})
 			p.Done()
 			done := s.Work.Result

@@ -51,8 +51,10 @@ type Progress struct {
 
 	event                *result.Event // the last; nil: nothing is going on
 	label, phase         string
-	offset               uint64    // what was done when the phase began
-	began, phased, shown time.Time // the work, its phase, the last line
+	left                 time.Duration // of all the work, at the last event; 0: not known
+	told                 time.Time     // when the last event came
+	offset               uint64        // what was done when the phase began
+	began, phased, shown time.Time     // the work, its phase, the last line
 	pause                time.Duration
 	isDrawn              bool
 }
@@ -69,16 +71,19 @@ func New(stderr io.Writer, o Options) *Progress {
 	return p
 }
 
-// Step shows an event of run n of total, which label names.
-func (p *Progress) Step(label string, n, total int, e result.Event) {
+// Step shows an event of run n of total, which label names. All runs are expected to take so long
+// from now on; 0: that is not known.
+func (p *Progress) Step(label string, n, total int, left time.Duration, e result.Event) {
 	if p.Live != nil {
 		p.Live.Run(n, total)
 	}
-	p.Report(label, e)
+	p.report(label, left, e)
 }
 
 // Report shows an event of the work called label.
-func (p *Progress) Report(label string, e result.Event) {
+func (p *Progress) Report(label string, e result.Event) { p.report(label, 0, e) }
+
+func (p *Progress) report(label string, left time.Duration, e result.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.Live != nil {
@@ -110,7 +115,7 @@ func (p *Progress) Report(label string, e result.Event) {
 		p.label, p.phase, p.phased, p.offset = label, e.Phase, now, e.Done
 	}
 
-	p.event = &e
+	p.event, p.left, p.told = &e, left, now
 	p.show(now)
 }
 
@@ -143,7 +148,16 @@ func (p *Progress) show(now time.Time) {
 // line is the phase, how much of it is done, how fast, and how long it will take.
 func (p *Progress) line(now time.Time) string {
 	e, took := p.event, now.Sub(p.phased)
-	text := p.label + e.Phase
+	text := p.label
+	if left := p.left - now.Sub(p.told); left > 0 {
+		text += ", about " + unit.Roughly(left.Seconds()) + " left"
+	}
+
+	if text != "" {
+		text += ": "
+	}
+
+	text += e.Phase
 	if e.Done > 0 {
 		text += " " + unit.Count(e.Done)
 		if e.Total > 0 {

@@ -22,7 +22,7 @@ func watched(quiet bool) (p *Progress, out *strings.Builder, pass func(time.Dura
 func TestProgressTellsRateAndWhenItEnds(t *testing.T) {
 	p, out, pass := watched(false)
 	for n := range uint64(41) { // 40 s, 1,000 Gets each
-		p.Report("run 1 of 2: ", result.Event{
+		p.Report("run 1 of 2", result.Event{
 			Phase: "measure",
 			Done:  5000 + n*1000,
 			Total: 50_000,
@@ -32,13 +32,36 @@ func TestProgressTellsRateAndWhenItEnds(t *testing.T) {
 		pass(time.Second)
 	}
 
-	p.Report("run 2 of 2: ", result.Event{Phase: "settle"})
+	p.Report("run 2 of 2", result.Event{Phase: "settle"})
 	pass(time.Minute)
-	p.Report("run 2 of 2: ", result.Event{Phase: "settle", Note: "2 jobs"})
+	p.Report("run 2 of 2", result.Event{Phase: "settle", Note: "2 jobs"})
 	p.Done()
 	want := `run 1 of 2: measure 15,000 of 50,000 Gets, 1k Gets/s, ETA 35s
 run 1 of 2: measure 35,000 of 50,000 Gets, 1k Gets/s, ETA 15s
 run 2 of 2: settle, 1m0s: 2 jobs
+`
+
+	if out.String() != want {
+		t.Errorf("printed\n%s\nwant\n%s", out, want)
+	}
+}
+
+// TestTimeLeftGoesOn: also while no event comes, and a label with another time begins no new rate.
+func TestTimeLeftGoesOn(t *testing.T) {
+	p, out, pass := watched(false)
+	for n := range uint64(3) {
+		p.Step("run 1 of 2", 1, 2, time.Duration(95-10*n)*time.Second,
+			result.Event{Phase: "build", Done: 1 + n, Unit: "blocks"})
+		pass(10 * time.Second)
+	}
+
+	p.again()
+	pass(100 * time.Second)
+	p.again()
+	p.Done()
+	want := `run 1 of 2, about 85 s left: build 2 blocks, 6 blocks/min
+run 1 of 2, about 65 s left: build 3 blocks, 4 blocks/min
+run 1 of 2: build 3 blocks, 55.4 blocks/h
 `
 
 	if out.String() != want {

@@ -250,7 +250,7 @@ func Plural(n int, word string) string {
 func Roughly(seconds float64) string {
 	d := time.Duration(min(seconds, 1e9) * float64(time.Second))
 	switch {
-	case d < time.Minute:
+	case d < 2*time.Minute:
 		return fmt.Sprintf("%.0f s", math.Ceil(d.Seconds()))
 	case d < 2*time.Hour:
 		return fmt.Sprintf("%.0f min", math.Ceil(d.Minutes()))

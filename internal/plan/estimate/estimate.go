@@ -82,20 +82,41 @@ func Total(steps []Step) Estimate {
 	return e
 }
 
-// Remaining are the seconds of the steps that have not ended, corrected by how long the
-// ended ones took: actual holds their seconds, in the order of the steps.
-func (e Estimate) Remaining(actual []float64) float64 {
+// overdue is how long a step is taken to last that has lasted longer than expected, as a multiple
+// of the time until now.
+const overdue = 1.25
+
+// Remaining are the seconds that are left of the step at work, which has taken running, and of
+// those after it, corrected by how long the ended ones took: actual holds their seconds, in the
+// order of the steps. A step that takes longer than expected corrects those after it, too.
+func (e Estimate) Remaining(actual []float64, running float64) float64 {
 	expected, took := map[string]float64{}, map[string]float64{}
-	for i, seconds := range actual[:min(len(actual), len(e.Steps))] {
-		expected[e.Steps[i].Kind] += e.Steps[i].Seconds
-		took[e.Steps[i].Kind] += seconds
+	corrected := func(s Step) float64 {
+		if expected[s.Kind] > 0 {
+			return s.Seconds * took[s.Kind] / expected[s.Kind]
+		}
+		return s.Seconds
+	}
+	ended := func(s Step, seconds float64) {
+		expected[s.Kind] += s.Seconds
+		took[s.Kind] += seconds
+	}
+
+	at := min(len(actual), len(e.Steps))
+	for i, seconds := range actual[:at] {
+		ended(e.Steps[i], seconds)
 	}
 
 	left := 0.0
-	for _, s := range e.Steps[min(len(actual), len(e.Steps)):] {
-		seconds := s.Seconds
-		if expected[s.Kind] > 0 {
-			seconds *= took[s.Kind] / expected[s.Kind]
+	for i, s := range e.Steps[at:] {
+		seconds := corrected(s)
+		if i == 0 && running > seconds {
+			seconds = overdue * running
+			ended(s, seconds)
+		}
+
+		if i == 0 {
+			seconds -= running
 		}
 		left += seconds
 	}

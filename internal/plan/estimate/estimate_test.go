@@ -302,17 +302,23 @@ func TestFinishedPointsCorrectTheRest(t *testing.T) {
 	})
 
 	for _, c := range []struct {
-		actual []float64
-		want   float64
+		actual  []float64
+		running float64
+		want    float64
 	}{
-		{nil, 170},
-		{[]float64{300}, 70},
-		{[]float64{300, 30}, 180},
-		{[]float64{300, 30, 30}, 80},
-		{[]float64{1, 1, 1, 1, 1}, 0},
+		{nil, 0, 170},
+		{[]float64{300}, 0, 70},
+		{[]float64{300, 30}, 0, 180},
+		{[]float64{300, 30, 30}, 0, 80},
+		{[]float64{1, 1, 1, 1, 1}, 0, 0},
+		{nil, 60, 110},
+		{nil, 200, 50 + 70}, // overdue: a quarter more; of another kind
+		{[]float64{300}, 8, 2 + 60},
+		{[]float64{300}, 16, 4 + 2*60}, // 20 in place of 10, and so those after it
+		{[]float64{1, 1, 1, 1, 1}, 9, 0},
 	} {
-		if got := e.Remaining(c.actual); got != c.want {
-			t.Errorf("after %v: %g s, want %g", c.actual, got, c.want)
+		if got := e.Remaining(c.actual, c.running); got != c.want {
+			t.Errorf("after %v and %g s: %g s, want %g", c.actual, c.running, got, c.want)
 		}
 	}
 }
