@@ -23,8 +23,8 @@ func (a *app) priceVerb() *cobra.Command {
 them, and computes the gas of each access by the formula of EIP-8038 from the
 reads, the CPU time and the disk. Sizes that are not built are predicted.
 
-  statelab price --layout flat-pebble,geth-path --accounts 10k,100k --out P
-  statelab price --hardware here,nvme.json,fio.json --at 1M,300M --out P
+  statelab price --layout flat-pebble --at 300M --slots-at 3G --at-memory 16GiB --out P
+  statelab price --layout flat-pebble,geth-path --hardware here,nvme.json,fio.json --out P
   statelab price --from L --hardware disk --out P  (price what layouts measured)
   statelab price --accesses list.slal --out P      (also by the age of what blocks touch)
   statelab price --resume --out P                  (after Ctrl-C, a kill, a reboot)`,
@@ -119,13 +119,22 @@ func (a *app) ahead(f *flags, pricing layouts.Pricing) []string {
 	return pricing.AheadTexts(of)
 }
 
-// dryPrice estimates the states of every build.
+// dryPrice estimates the states of every size of the contract; repeats take as long.
 func (a *app) dryPrice(f *flags, builds []layouts.Build, out string) error {
 	for _, b := range builds {
+		if b.IsRepeat() {
+			continue
+		}
+
 		if _, err := a.priceBuild(f, b, out, a.progress()); !errors.As(err, new(dryRun)) {
 			return err
 		}
 	}
+
+	if n := f.Repeats.Value(); n > 1 && len(builds) > 0 {
+		fmt.Fprintf(a.stdout, "All of that %d times, with other accounts (--repeats).\n", n)
+	}
+
 	return dryRun{}
 }
 

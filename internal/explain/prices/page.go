@@ -225,8 +225,8 @@ const agedNote = "Of the last blocks of the access list, with memory held and th
 	"Rewritten: an earlier block of the list has written it, too. EIP-8295 sets no surcharge; " +
 	"the one here is what finding the old state costs more."
 
-// answers are one sentence for each of the two prices of cold accesses: at the largest size that
-// was asked for, with the least memory if any was, and at the largest that was built.
+// answers are the prices of cold accesses and what they are prices of: at the largest size that
+// was asked for, and at the largest that was built.
 func (in Input) answers() (out []string) {
 	if asked := in.asked(); len(asked) > 0 {
 		last := slices.MaxFunc(asked, func(a, b row) int {
@@ -249,56 +249,84 @@ func (in Input) answers() (out []string) {
 	return append(out, in.answersOf(in.aged(), gas.RecurringAccount, gas.RecurringStorage)...)
 }
 
-// answersOf are, for each of the parameters and each memory, the prices in all layouts with their
-// bands, and what they are prices of. All rows are of one size.
+// answersOf are the prices of the parameters with each memory, a sentence each, the most memory
+// first; then the conditions that all of them have in common, and what makes their bands wide. All
+// rows are of one size.
 func (in Input) answersOf(rows []row, names ...string) (out []string) {
-	for _, name := range names {
-		of := doc.Where(rows, func(r row) bool { return r.Parameter == name && !r.Absent })
-		for _, memory := range doc.Distinct(of, func(r row) int64 { return r.MemoryBytes }) {
-			alike := doc.Where(of, func(r row) bool { return r.MemoryBytes == memory })
-			slices.SortStableFunc(alike, func(a, b row) int {
-				return cmp.Compare(a.QueuedGas.Value, b.QueuedGas.Value)
-			})
-
-			h, _, _ := in.shown()
-			p, _ := in.parameter(name)
-			some := slices.ContainsFunc(alike, in.isOfOneBuild)
-			all := !slices.ContainsFunc(alike, func(r row) bool { return !in.isOfOneBuild(r) })
-			of := conditions(alike[0])
-			if all {
-				of += ", of one build"
-			}
-
-			prices := doc.Each(alike, func(r row) string {
-				if !r.IsPriced() {
-					return r.Layout + " has no price, since the CPU time was not measured"
-				}
-				name := r.Layout
-				if some && !all && in.isOfOneBuild(r) {
-					name += " (of one build)"
-				}
-				return fmt.Sprintf("%s %s gas, 95 %% %s to %s, %s", name,
-					gasRounded(r.QueuedGas.Value), gasRounded(r.QueuedGas.Low),
-					gasRounded(r.QueuedGas.High), in.verdict(r, p.Proposed))
-			})
-
-			text := fmt.Sprintf("%s, proposed %s gas, %s, on %s: %s.", name,
-				gasText(p.Proposed), of, diskText(h), strings.Join(prices, "; "))
-			if slices.ContainsFunc(alike, func(r row) bool {
-				return in.isAboveByCPU(r, p.Proposed)
-			}) {
-				text += " That time was measured while other processes used the processors."
-			}
-
-			out = append(out, text)
-			widest := slices.MaxFunc(alike, func(a, b row) int {
-				return cmp.Compare(half(a), half(b))
-			})
-			out = doc.Without(append(out, in.narrowing(widest)))
-		}
+	rows = doc.Where(rows, func(r row) bool {
+		return slices.Contains(names, r.Parameter) && !r.Absent
+	})
+	if len(rows) == 0 {
+		return nil
 	}
 
-	return out
+	all := !slices.ContainsFunc(rows, func(r row) bool { return !in.isOfOneBuild(r) })
+	memories := doc.Distinct(rows, func(r row) int64 { return r.MemoryBytes })
+	slices.SortFunc(memories, func(a, b int64) int { return cmp.Compare(b, a) })
+	var wide []string
+	for _, memory := range memories {
+		held := doc.Where(rows, func(r row) bool { return r.MemoryBytes == memory })
+		for _, name := range names {
+			alike := doc.Where(held, func(r row) bool { return r.Parameter == name })
+			if len(alike) > 0 {
+				out = append(out, in.priceOf(alike, all))
+			}
+		}
+
+		widest := slices.MaxFunc(held, func(a, b row) int { return cmp.Compare(half(a), half(b)) })
+		wide = append(wide, in.narrowing(widest))
+	}
+
+	h, _, _ := in.shown()
+	conditions := sizeAndBasis(rows[0])
+	if all {
+		conditions += ", one build"
+	}
+
+	text := fmt.Sprintf("%s; on %s.", conditions, diskText(h))
+	if slices.ContainsFunc(rows, in.isDoubtful) {
+		text += " The CPU time was measured while other processes used the processors."
+	}
+
+	if len(memories) > 1 && slices.Contains(memories, 0) {
+		text += " With memory: lookups all over the state, of a node that has run for long. " +
+			"Nothing cached: the first lookup after a start, the most that one can cost."
+	}
+
+	return doc.Without(append(append(out, text), wide...))
+}
+
+// priceOf is the prices of one parameter in all layouts with their bands, the lowest first. Where
+// not all prices are of one build, those that are say so.
+func (in Input) priceOf(rows []row, allOfOneBuild bool) string {
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Compare(a.QueuedGas.Value, b.QueuedGas.Value)
+	})
+
+	p, _ := in.parameter(rows[0].Parameter)
+	prices := doc.Each(rows, func(r row) string {
+		if !r.IsPriced() {
+			return r.Layout + " has no price, since the CPU time was not measured"
+		}
+
+		name := r.Layout
+		if !allOfOneBuild && in.isOfOneBuild(r) {
+			name += " (one build)"
+		}
+
+		return fmt.Sprintf("%s %s gas, 95 %% %s to %s, %s", name,
+			gasRounded(r.QueuedGas.Value), gasRounded(r.QueuedGas.Low),
+			gasRounded(r.QueuedGas.High), in.verdict(r, p.Proposed))
+	})
+
+	return fmt.Sprintf("%s, proposed %s gas, %s: %s.", rows[0].Parameter, gasText(p.Proposed),
+		condition(rows[0]), strings.Join(prices, "; "))
+}
+
+// isDoubtful tells whether the answer about a row rests on a CPU time that is in doubt.
+func (in Input) isDoubtful(r row) bool {
+	p, _ := in.parameter(r.Parameter)
+	return in.isAboveByCPU(r, p.Proposed)
 }
 
 // isOfOneBuild tells whether a price rests on one build of each size that was built.
@@ -362,8 +390,8 @@ func (in Input) narrowing(r row) string {
 			"machine with nothing else to do halve that, or more", 100*ofCPU)
 	}
 
-	return fmt.Sprintf("The band of %s reaches %.0f %% to each side, mostly by %s.", r.Layout,
-		100*half(r), what)
+	return fmt.Sprintf("The band of %s of %s, %s, reaches %.0f %% to each side, mostly by %s.",
+		r.Parameter, r.Layout, condition(r), 100*half(r), what)
 }
 
 // distance says by how much less far a prediction would reach from a larger state, and by what
@@ -419,18 +447,23 @@ func (in Input) verdict(r row, price float64) string {
 
 // conditions are what a price is of, in words.
 func conditions(r row) string {
+	text := sizeAndBasis(r) + ", " + condition(r)
+	return strings.ToLower(text[:1]) + text[1:]
+}
+
+// sizeAndBasis is how a price was had and at which size, in words that begin a sentence.
+func sizeAndBasis(r row) string {
 	slots := "a contract of " + doc.ShortCount(r.ContractSlots) + " slots"
 	if r.SpreadSlots > 0 {
 		slots = doc.ShortCount(r.SpreadSlots) + " slots spread as on the main network"
 	}
 
-	how := "measured"
+	how := "Measured"
 	if r.Predicted {
-		how = "predicted"
+		how = "Predicted"
 	}
 
-	return fmt.Sprintf("%s at %s accounts, %s, %s", how, doc.ShortCount(r.Accounts), slots,
-		condition(r))
+	return fmt.Sprintf("%s at %s accounts, %s", how, doc.ShortCount(r.Accounts), slots)
 }
 
 // gasRounded is a price with three digits: no band is narrower.

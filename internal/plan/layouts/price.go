@@ -836,6 +836,9 @@ func (b Build) Folder() string {
 	return fmt.Sprintf("contract-%s-build-%d", b.text, b.n+1)
 }
 
+// IsRepeat tells whether another build differs from it in the accounts alone.
+func (b Build) IsRepeat() bool { return b.n > 0 }
+
 // Label is what progress lines begin with.
 func (b Build) Label() string {
 	if b.builds == 1 {
