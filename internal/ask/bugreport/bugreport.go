@@ -169,8 +169,76 @@ func anonymous(h result.Host) result.Host {
 // results are those of a folder, without figures.
 type results struct {
 	summary
-	Unreadable string  `json:"unreadable,omitempty"`
-	Points     []point `json:"points"`
+	Unreadable string   `json:"unreadable,omitempty"`
+	Points     []point  `json:"points,omitempty"`
+	Watched    *watched `json:"watched,omitempty"`
+}
+
+// watched is what a watch saw of a process, without its command line, its options and what was
+// looked up.
+type watched struct {
+	Program       string                  `json:"program"`
+	Version       string                  `json:"version,omitempty"`
+	Go            string                  `json:"go,omitempty"`
+	Engine        string                  `json:"engine"`
+	EngineVersion string                  `json:"engine_version,omitempty"`
+	Client        string                  `json:"client,omitempty"`
+	Cores         int                     `json:"cores"`
+	Ended         bool                    `json:"ended,omitempty"`
+	Seconds       float64                 `json:"seconds"`
+	Watched       float64                 `json:"watched_seconds"`
+	Gets          uint64                  `json:"gets"`
+	Found         uint64                  `json:"found"`
+	Failed        uint64                  `json:"failed"`
+	Resolved      uint64                  `json:"resolved_gets"`
+	BlockReads    map[string]engine.Tally `json:"block_reads,omitempty"`
+	Unexplained   uint64                  `json:"unexplained_reads"`
+	Lost          result.WatchLost        `json:"lost"`
+	Cost          result.WatchCost        `json:"cost"`
+	Cache         result.WatchedCache     `json:"cache"`
+	Simulated     *result.WatchSimulated  `json:"simulated,omitempty"`
+	Absent        map[string]string       `json:"absent,omitempty"`
+}
+
+// watchOf reads the folder of a watch.
+func watchOf(dir string) (found results) {
+	w, err := result.ReadWatch(dir)
+	if err != nil {
+		found.Unreadable = withoutKeys(err.Error())
+		return found
+	}
+
+	found.summary = summary{Status: result.OK, Warnings: w.Warnings}.withoutKeys()
+	of := w.Process
+	found.Watched = &watched{
+		Program:       of.Program,
+		Version:       of.Version,
+		Go:            of.Go,
+		Engine:        of.Engine,
+		EngineVersion: of.EngineVersion,
+		Client:        of.Client,
+		Cores:         of.Cores,
+		Ended:         of.Ended,
+		Seconds:       w.Seconds,
+		Watched:       w.Watched,
+		Gets:          w.Gets,
+		Found:         w.Found,
+		Failed:        w.Failed,
+		Resolved:      w.Resolved,
+		BlockReads:    w.BlockReads,
+		Unexplained:   w.UnexplainedReads,
+		Lost:          w.Lost,
+		Cost:          w.Cost,
+		Cache:         w.Cache,
+		Simulated:     w.Simulated,
+		Absent:        map[string]string{},
+	}
+
+	for fact, reason := range w.Why {
+		found.Watched.Absent[fact] = withoutKeys(reason)
+	}
+
+	return found
 }
 
 // summary is what every index of several runs has.
@@ -209,9 +277,7 @@ type run struct {
 // resultsOf reads a folder. What cannot be read is told: it may be what the report is about.
 func resultsOf(dir string) (found results, err error) {
 	if _, err := os.Stat(filepath.Join(dir, result.WatchFile)); err == nil {
-		return found, engine.Fail(engine.CodeUsage, "%s holds what statelab watch saw, and only "+
-			"results of measuring can be packed", dir).WithRemedy("read " + result.WatchFile +
-			" there, which has the command line of the process, and send of it what you like")
+		return watchOf(dir), nil
 	}
 
 	for _, name := range []string{result.SweepFile, result.ReplayFile, result.LayoutsFile} {

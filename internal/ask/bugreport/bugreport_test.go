@@ -90,15 +90,6 @@ func TestDamagedResultsAreReported(t *testing.T) {
 		t.Errorf("a folder without results: %v", err)
 	}
 
-	watched := t.TempDir()
-	if err := os.WriteFile(filepath.Join(watched, result.WatchFile), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-
-	if _, err := Files(Source{Dir: dir, Run: watched}); engine.CodeOf(err) != engine.CodeUsage {
-		t.Errorf("a watch, which has command lines: %v", err)
-	}
-
 	if err := os.WriteFile(filepath.Join(dir, result.SweepFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +103,58 @@ func TestDamagedResultsAreReported(t *testing.T) {
 	if err := json.Unmarshal(files[len(files)-1].Text, &found); err != nil ||
 		found.Unreadable == "" {
 		t.Errorf("%v: %s", err, files[len(files)-1].Text)
+	}
+}
+
+// TestAWatchIsReported: the program and what was seen, and nothing of its command line or of what
+// it looks up.
+func TestAWatchIsReported(t *testing.T) {
+	dir := t.TempDir()
+	w := result.Watch{
+		Schema: "statelab.watch/1",
+		Process: result.WatchedProcess{
+			Program: "github.com/ethereum/go-ethereum",
+			Version: "v1.17.10",
+			Args:    []string{"geth", "--secretoption"},
+		},
+		Gets:     12_345,
+		Keys:     []result.WatchedKeys{{Kind: "secretkind"}},
+		Warnings: []engine.Warning{{Code: "lost", Text: "at key deadbeefdeadbeef"}},
+	}
+	text, err := json.Marshal(w)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, result.WatchFile), text, 0o600)
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	files, err := Files(Source{Dir: dir, Run: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	all := string(files[len(files)-1].Text)
+	for _, want := range []string{"go-ethereum", "v1.17.10", "12345", "lost"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not in the report:\n%s", want, all)
+		}
+	}
+
+	for _, private := range []string{"secret", "deadbeef"} {
+		if strings.Contains(all, private) {
+			t.Errorf("%q is in the report:\n%s", private, all)
+		}
+	}
+
+	if err := os.WriteFile(filepath.Join(dir, result.WatchFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	files, err = Files(Source{Dir: dir, Run: dir})
+	if err != nil || !strings.Contains(string(files[len(files)-1].Text), `"unreadable"`) {
+		t.Errorf("a damaged watch: %v", err)
 	}
 }
 

@@ -218,6 +218,10 @@ func (p pair) judge(a, b string, o Options) (Pair, error) {
 				100*share))
 	}
 
+	if note := mixNote(p.a.watch, p.b.watch); note != "" {
+		out.Notes = append(out.Notes, note)
+	}
+
 	for _, m := range metrics() {
 		f := Figure{Name: m.Key, metric: m, Values: [2]Values{values(m, p.a.Runs), values(m,
 			p.b.Runs)}}

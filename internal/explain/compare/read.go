@@ -33,6 +33,8 @@ type Group struct {
 	Axes map[string]string
 	Runs []*result.Run // those that are ok
 	All  int           // with those that failed
+
+	watch *result.Watch // that the one run is of; nil: none
 }
 
 // Open reads the runs of a folder.
@@ -71,6 +73,12 @@ func Open(dir string) (Side, error) {
 		}
 
 		side.Groups = append(side.Groups, g)
+	}
+
+	if kind.File == result.WatchFile && len(side.Groups) == 1 {
+		if side.Groups[0].watch, err = result.ReadWatch(dir); err != nil {
+			return side, err
+		}
 	}
 
 	return side, side.empty()
