@@ -170,8 +170,8 @@ func Layouts() []Layout {
 			Program: geth("go-ethereum's trie, nodes under their paths, on Pebble"),
 			Cost:    inTrie,
 			Formula: formula(plainNodes, nil, ""),
-			Model: inGeth("nodes, blocks of parts of the trie, and their pages",
-				statemodel.GethPath, statemodel.FirstGethPath),
+			Model: withSlots(inGeth("nodes, blocks of parts of the trie, and their pages",
+				statemodel.GethPath, statemodel.FirstGethPath)),
 		},
 		{
 			Label:   "geth-hash",

@@ -179,7 +179,7 @@ const gethMemtables = 1<<20 + 1<<19
 // and for certain if it is in another level of Pebble's: what was written last is in
 // the levels above the last one.
 func GethPath(s State, g GethMemory) []Memory {
-	branches, leaf, slotBranch, slotLeaf := gethTrie(s)
+	branches, leaf, _, slotLeaf := gethTrie(s)
 	recent := upperShare(s.DiskBytes)
 	// written with the latest of so many
 	late := func(keys float64) float64 { return 1 - math.Pow(1-recent, keys) }
@@ -205,15 +205,11 @@ func GethPath(s State, g GethMemory) []Memory {
 
 	upper, upperShares := levels[0].classes()
 	lower, lowerShares := levels[1].classes()
-	perContract := (slotBranch.stored(pathPerKey) + slotLeaf.stored(pathPerKey)) / math.Max(1,
-		s.contracts()) / pebbleBlock
-	slots := []Class{{
-		Units:  math.Max(1, perContract*s.contracts()),
-		Visits: [kinds]float64{AbsentSlot: 1 - evenly(perContract)},
-	}}
-
-	size := len(upper) + len(lower) + len(slots) + 3
+	storage := s.storage(slotLeaf)
+	owners := s.owners(branches, &leaf, levels[0].units+levels[1].units)
+	size := len(upper) + len(lower) + len(storage.blocks) + len(owners.blocks) + 4
 	lowerAt, slotsAt := len(upper)+1, len(upper)+len(lower)+2
+	ownersAt := slotsAt + len(storage.blocks) + 1
 	both := func(d int, in, up, down float64) []float64 {
 		to := asks(0, size, upperShares[d], in, up)
 		for i, share := range asks(lowerAt, size, lowerShares[d], 1-in, down) {
@@ -247,15 +243,127 @@ func GethPath(s State, g GethMemory) []Memory {
 	}
 
 	clean.Classes = append(clean.Classes,
-		leaf.clean(leaf.path, both(len(branches), leafIn[0], leafIn[0], leafIn[1])),
-		slotBranch.clean(slotBranch.path,
-			asks(slotsAt, size, []float64{1}, 1, evenly(perContract))),
-		slotLeaf.clean(slotLeaf.path, asks(slotsAt, size, []float64{1}, 1, 1)))
+		leaf.clean(leaf.path, both(len(branches), leafIn[0], leafIn[0], leafIn[1])))
+	clean.Classes = append(clean.Classes, storage.clean(slotsAt, size)...)
+	clean.Classes = append(clean.Classes, owners.clean(ownersAt, size)...)
 
 	fileBytes := pebbleBlock * (1 - emptyHashes*(1-s.ContractShare)/perAccount)
 	return append([]Memory{clean},
 		g.pebble(region{upper, fileBytes, pebbleBlock}, region{lower, fileBytes, pebbleBlock},
-			region{slots, pebbleBlock, pebbleBlock})...)
+			region{storage.blocks, pebbleBlock, pebbleBlock},
+			region{owners.blocks, fileBytes, pebbleBlock})...)
+}
+
+// subtries are nodes by depth, leaves last, and the blocks that they lie in by their paths: a node
+// and what is below it are neighbours.
+type subtries struct {
+	nodes  []trieNode
+	apart  []float64 // of each depth, the chance that its block is not that of what is below
+	shares [][]float64
+	blocks []Class
+}
+
+// newSubtries lets the nodes lie in so many blocks; bytes are those below each of them.
+func newSubtries(nodes []trieNode, blocks float64, bytes func(trieNode) float64) (t subtries) {
+	t.nodes = nodes
+	leaf := len(nodes) - 1
+	in := strewn{units: math.Max(1, blocks)}
+	for _, n := range nodes[:leaf] {
+		in.levels = append(in.levels, level{nodes: n.count})
+		t.apart = append(t.apart, evenly(bytes(n)/pebbleBlock))
+	}
+
+	in.levels = append(in.levels, level{nodes: math.Inf(1)})
+	t.apart = append(t.apart, 1)
+	t.blocks, t.shares = in.classes()
+
+	asked, again := 1.0, 0.0
+	for d, n := range nodes[:leaf] {
+		near := 1 - t.apart[d]
+		asked, again = asked+n.visits[Slot]*t.apart[d], again+n.visits[Slot]*near
+		// The path of an absent slot ends at a branch: no leaf asks for that one's block.
+		ends := n.visits[AbsentSlot] - nodes[leaf].visits[AbsentSlot]
+		if d+1 < leaf {
+			ends = n.visits[AbsentSlot] - nodes[d+1].visits[AbsentSlot]
+		}
+
+		for i := range t.blocks {
+			t.blocks[i].Visits[AbsentSlot] += math.Max(0, ends) * near * t.shares[d][i]
+		}
+	}
+
+	for i := range t.blocks {
+		t.blocks[i].Again = again / asked
+	}
+
+	return t
+}
+
+// clean are the nodes in fastcache, whose misses ask for the blocks from a place on.
+func (t subtries) clean(at, size int) (classes []Class) {
+	for d, n := range t.nodes {
+		classes = append(classes, n.clean(n.path, asks(at, size, t.shares[d], 1, t.apart[d])))
+	}
+	return classes
+}
+
+// storage are the nodes of all contracts' storage.
+func (s State) storage(leaf trieNode) subtries {
+	bytes := leaf.stored(pathPerKey)
+	var nodes []trieNode
+	below := s.SlotsPer
+	for _, at := range mpt.ExpectedDepths(s.SlotsPer) {
+		if at.OnPath < 1e-6 || leaf.count == 0 {
+			break
+		}
+
+		n := trieNode{
+			count:  s.contracts() * at.Branches,
+			bytes:  gethBranch + gethPerChild*at.Children,
+			path:   gethStorageKey,
+			below:  below,
+			visits: [kinds]float64{Slot: at.OnPath, AbsentSlot: at.OnPath},
+		}
+		nodes, below, bytes = append(nodes, n), below/16, bytes+n.stored(pathPerKey)
+	}
+
+	perSlot := bytes / math.Max(1, leaf.count)
+	return newSubtries(append(nodes, leaf), bytes/pebbleBlock, func(n trieNode) float64 {
+		return n.below * perSlot
+	})
+}
+
+// fewOwners is the share of the accounts' blocks up to which contracts are few: their accounts and
+// what is above them are asked for by all lookups of slots, and lie in as many blocks.
+const fewOwners = .1
+
+// owners are the nodes above the accounts of contracts, where those are few; otherwise slots are
+// looked up below accounts like any other. It takes the visits of the others' nodes for slots.
+func (s State) owners(branches []trieNode, leaf *trieNode, blocks float64) subtries {
+	contracts := math.Max(1, s.contracts())
+	few := s.SlotsPer > 0 && contracts < fewOwners*blocks
+	var nodes []trieNode
+	move := func(n *trieNode) {
+		of := *n
+		of.visits[Account], of.visits[AbsentAccount] = 0, 0
+		of.count = math.Max(1e-9, n.count*-math.Expm1(-contracts/n.count))
+		if few {
+			n.visits[Slot], n.visits[AbsentSlot] = 0, 0
+		} else {
+			of.count, of.visits = 1e-9, [kinds]float64{}
+		}
+		nodes = append(nodes, of)
+	}
+	for d := range branches {
+		move(&branches[d])
+	}
+	move(leaf)
+	if !few {
+		contracts = 1e-9
+	}
+
+	perAccount := pebbleBlock * blocks / s.Accounts
+	return newSubtries(nodes, contracts, func(n trieNode) float64 { return n.below * perAccount })
 }
 
 // upperShare is what Pebble keeps above the last level of a database of that size: the
