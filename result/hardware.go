@@ -367,8 +367,10 @@ type Price struct {
 	Parameters   []PriceParameter `json:"parameters"`
 	Hardware     []Hardware       `json:"hardware"`
 	Rows         []PriceRow       `json:"rows"`
-	Layouts      []string         `json:"layouts"` // folders of the comparisons that were priced
-	Warnings     []engine.Warning `json:"warnings"`
+	// Layouts are the folders of the comparisons that were priced, Seeds those of their builds.
+	Layouts  []string         `json:"layouts"`
+	Seeds    []uint64         `json:"seeds,omitempty"`
+	Warnings []engine.Warning `json:"warnings"`
 }
 
 // PriceParameter is a gas price of the protocol.

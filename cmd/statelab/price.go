@@ -23,7 +23,8 @@ func (a *app) priceVerb() *cobra.Command {
 them, and computes the gas of each access by the formula of EIP-8038 from the
 reads, the CPU time and the disk. Sizes that are not built are predicted.
 
-  statelab price --layout flat-pebble --at 300M --slots-at 3G --at-memory 16GiB --out P
+  statelab price --layout flat-pebble --accounts 100k,1M --contract-slots 100k \
+    --memory 16MiB --at 300M --slots-at 3G --at-memory 16GiB --out P
   statelab price --layout flat-pebble,geth-path --hardware here,nvme.json,fio.json --out P
   statelab price --from L --hardware disk --out P  (price what layouts measured)
   statelab price --accesses list.slal --out P      (also by the age of what blocks touch)

@@ -57,8 +57,8 @@ var meanings = map[engine.Code]meaning{
 		"(dmesg names the cause): remove the cause" + again},
 	engine.CodeMemory: {Failed, "memory ran out: free some, or lower --cache or --memory" +
 		again},
-	engine.CodeKilled: {Failed, "if nobody killed it, memory ran out (see dmesg): free " +
-		"some, or lower --cache or --memory" + again},
+	engine.CodeKilled: {Failed, "if nobody killed it, memory ran out (dmesg names the limit): " +
+		"raise --memory if it was given, else free some or lower --cache" + again},
 	engine.CodeNotHere:     {exit: Failed}, // the text says how to get it
 	engine.CodeWrongAnswer: {exit: Failed},
 	engine.CodeCrashed:     {exit: Failed},

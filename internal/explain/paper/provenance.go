@@ -51,6 +51,7 @@ func ReadProvenance(dir string) (Provenance, error) {
 		Started time.Time   `json:"started"`
 		Command []string    `json:"command"`
 		Host    result.Host `json:"host"`
+		Seeds   []uint64    `json:"seeds"` // of folders that name them themselves
 		// of an answer that was computed, where no machine matters
 		Statelab string `json:"statelab"`
 		Commit   string `json:"commit"`
@@ -76,11 +77,12 @@ func ReadProvenance(dir string) (Provenance, error) {
 		file.Command = runs[0].Command
 	}
 
+	seeds := doc.Each(file.Seeds, func(seed uint64) string { return fmt.Sprint(seed) })
 	return Provenance{
 		Kind:     kind,
 		Started:  file.Started.UTC(),
 		Program:  file.Host.Program(),
-		Seeds:    doc.Without(doc.Distinct(runs, seedOf)),
+		Seeds:    append(seeds, doc.Without(doc.Distinct(runs, seedOf))...),
 		Workload: workload(report),
 		Machine:  machine(file.Host),
 		Command:  doc.Shell(file.Command),

@@ -228,25 +228,41 @@ const agedNote = "Of the last blocks of the access list, with memory held and th
 // answers are the prices of cold accesses and what they are prices of: at the largest size that
 // was asked for, and at the largest that was built.
 func (in Input) answers() (out []string) {
-	if asked := in.asked(); len(asked) > 0 {
-		last := slices.MaxFunc(asked, func(a, b row) int {
-			return cmp.Or(cmp.Compare(a.Accounts, b.Accounts),
-				cmp.Compare(a.SpreadSlots, b.SpreadSlots),
-				cmp.Compare(a.ContractSlots, b.ContractSlots))
-		})
-
-		asked = doc.Where(asked, func(r row) bool { return gas.SizeOf(r) == gas.SizeOf(last) })
-		out = in.answersOf(asked, gas.ColdAccount, gas.ColdStorage)
-	}
-
+	out = in.answersOf(in.largestAsked(), gas.ColdAccount, gas.ColdStorage)
 	for _, w := range in.Warnings {
-		if w.Code == gas.MemoryNotPredicted {
+		if w.Code == gas.MemoryNotPredicted || w.Code == gas.StateFailed {
 			out = append(out, w.Text+".")
 		}
 	}
 
 	out = append(out, in.answersOf(in.main(), gas.ColdAccount, gas.ColdStorage)...)
 	return append(out, in.answersOf(in.aged(), gas.RecurringAccount, gas.RecurringStorage)...)
+}
+
+// Setting is what a citation says of the prices: those of cold accesses, and of what.
+func (in Input) Setting() string {
+	for _, rows := range [][]row{in.largestAsked(), in.main()} {
+		if texts := in.answersOf(rows, gas.ColdAccount, gas.ColdStorage); len(texts) > 0 {
+			return strings.Join(texts, " ")
+		}
+	}
+	return ""
+}
+
+// largestAsked are the accesses at the largest size that was asked for and not built.
+func (in Input) largestAsked() []row {
+	asked := in.asked()
+	if len(asked) == 0 {
+		return nil
+	}
+
+	last := slices.MaxFunc(asked, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.Accounts, b.Accounts),
+			cmp.Compare(a.SpreadSlots, b.SpreadSlots),
+			cmp.Compare(a.ContractSlots, b.ContractSlots))
+	})
+
+	return doc.Where(asked, func(r row) bool { return gas.SizeOf(r) == gas.SizeOf(last) })
 }
 
 // answersOf are the prices of the parameters with each memory, a sentence each, the most memory
@@ -273,7 +289,9 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 			}
 		}
 
-		widest := slices.MaxFunc(held, func(a, b row) int { return cmp.Compare(half(a), half(b)) })
+		widest := slices.MaxFunc(held, func(a, b row) int {
+			return cmp.Compare(above(a), above(b))
+		})
 		wide = append(wide, in.narrowing(widest))
 	}
 
@@ -288,6 +306,7 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 		text += " The CPU time was measured while other processes used the processors."
 	}
 
+	text += untestedText(rows)
 	if len(memories) > 1 && slices.Contains(memories, 0) {
 		text += " With memory: lookups all over the state, of a node that has run for long. " +
 			"Nothing cached: the first lookup after a start, the most that one can cost."
@@ -314,14 +333,45 @@ func (in Input) priceOf(rows []row, allOfOneBuild bool) string {
 			name += " (one build)"
 		}
 
-		return fmt.Sprintf("%s %s gas, 95 %% %s to %s, %s", name,
-			gasRounded(r.QueuedGas.Value), gasRounded(r.QueuedGas.Low),
+		return fmt.Sprintf("%s %s gas, %s %s to %s, %s", name,
+			gasRounded(r.QueuedGas.Value), bandName(r), gasRounded(r.QueuedGas.Low),
 			gasRounded(r.QueuedGas.High), in.verdict(r, p.Proposed))
 	})
 
 	return fmt.Sprintf("%s, proposed %s gas, %s: %s.", rows[0].Parameter, gasText(p.Proposed),
 		condition(rows[0]), strings.Join(prices, "; "))
 }
+
+// untestedText says what the bands of untested prices are, and what tests them; "" of none.
+func untestedText(rows []row) (text string) {
+	untested := doc.Where(rows, isUntested)
+	if len(untested) == 0 {
+		return ""
+	}
+
+	text = fmt.Sprintf(" Untested: nothing that was built says how far off the model is, and %.0f "+
+		"%% of the reads are assumed", 100*gas.WorstTested)
+	if slices.ContainsFunc(untested, func(r row) bool { return r.MemoryBytes == 0 }) {
+		text += ", with nothing cached for each factor of ten; another size in --accounts tests it"
+	}
+
+	if slices.ContainsFunc(untested, func(r row) bool { return r.MemoryBytes > 0 }) {
+		text += "; states that need several times their --memory test prices with memory"
+	}
+
+	return text + "."
+}
+
+// bandName says what a band is: one that nothing measured has tested is an allowance.
+func bandName(r row) string {
+	if isUntested(r) {
+		return "untested,"
+	}
+	return "95 %"
+}
+
+// isUntested tells whether nothing that was built says how far off a prediction is.
+func isUntested(r row) bool { return r.Predicted && !r.TestedError.IsKnown() }
 
 // isDoubtful tells whether the answer about a row rests on a CPU time that is in doubt.
 func (in Input) isDoubtful(r row) bool {
@@ -351,22 +401,22 @@ func diskText(h result.Hardware) string {
 		unit.Plural(gas.Useful(h).InFlight, "read"))
 }
 
-// quotable is the half-width of a band, as a share of its price, up to which it needs no advice.
+// quotable is how far a band may reach above its price, as a share of it, and need no advice.
 const quotable = .25
 
-// half is the half-width of the band of a price, as a share of it; 0 without a price.
-func half(r row) float64 {
+// above is how far the band of a price reaches above it, as a share of it; 0 without a price.
+func above(r row) float64 {
 	if !r.IsPriced() || r.QueuedGas.Value <= 0 {
 		return 0
 	}
-	return (r.QueuedGas.High - r.QueuedGas.Low) / 2 / r.QueuedGas.Value
+	return r.QueuedGas.High/r.QueuedGas.Value - 1
 }
 
 // narrowing says what makes the band of a price as wide as it is, what narrows it and by how much;
 // "" if it is narrow.
 func (in Input) narrowing(r row) string {
 	// The error of a predicted CPU time has that of the reads in it, which take it.
-	ofReads := (r.Reads.High - r.Reads.Low) / 2 / max(r.Reads.Value, 1e-9)
+	ofReads := gas.Off(r.Reads)
 	ofCPU := r.CPUError.OrZero()
 	if r.Predicted {
 		ofCPU = math.Sqrt(max(0, ofCPU*ofCPU-ofReads*ofReads))
@@ -374,14 +424,17 @@ func (in Input) narrowing(r row) string {
 
 	what := ""
 	switch {
-	case half(r) <= quotable:
+	case above(r) <= quotable:
 		return ""
 	case r.Predicted && ofReads > ofCPU && r.MemoryBytes == 0:
 		what = in.distance(r, ofReads)
-	case r.Predicted && ofReads > ofCPU:
+	case r.Predicted && ofReads > ofCPU && r.TestedError.IsKnown():
 		what = fmt.Sprintf("the number of reads (%.0f %%): by so much the model of the memory was "+
-			"off at the largest size built, or nothing built tested it; --accounts that need "+
-			"several times the --memory of the builds do", 100*ofReads)
+			"off at the largest size built", 100*ofReads)
+	case r.Predicted && ofReads > ofCPU:
+		what = fmt.Sprintf("the number of reads (%.0f %%, assumed): nothing built tested the "+
+			"model of the memory; --accounts and --contract-slots that need several times the "+
+			"--memory of the builds do", 100*ofReads)
 	case ofReads > ofCPU:
 		what = fmt.Sprintf("the number of reads (%.0f %%): four times as many --cold-lookups "+
 			"or --repeats halve that", 100*ofReads)
@@ -390,8 +443,8 @@ func (in Input) narrowing(r row) string {
 			"machine with nothing else to do halve that, or more", 100*ofCPU)
 	}
 
-	return fmt.Sprintf("The band of %s of %s, %s, reaches %.0f %% to each side, mostly by %s.",
-		r.Parameter, r.Layout, condition(r), 100*half(r), what)
+	return fmt.Sprintf("The band of %s of %s, %s, reaches %.0f %% above it, mostly by %s.",
+		r.Parameter, r.Layout, condition(r), 100*above(r), what)
 }
 
 // distance says by how much less far a prediction would reach from a larger state, and by what
@@ -527,60 +580,66 @@ const askedNote = "Predicted. Spread: in contracts whose sizes are divided as on
 	"distance from the largest size that was built; larger --accounts and more --repeats make " +
 	"it narrower."
 
-// safety says what would have to be true for the proposed prices to be safe.
+// safety says what would have to be true for the proposed prices to be safe: a text for each
+// parameter and condition, of all layouts.
 func (in Input) safety() (out []string) {
-	h, _, _ := in.shown()
-	for _, r := range append(in.main(), in.asked()...) {
-		p, known := in.parameter(r.Parameter)
-		if !known || r.Absent ||
-			(r.Parameter != gas.ColdAccount && r.Parameter != gas.ColdStorage) {
-			continue
-		}
+	rows := doc.Where(append(in.main(), in.asked()...), func(r row) bool {
+		_, known := in.parameter(r.Parameter)
+		return known && !r.Absent &&
+			(r.Parameter == gas.ColdAccount || r.Parameter == gas.ColdStorage)
+	})
 
-		text := fmt.Sprintf("%s of %s at %s gas (%s us), %s: ", r.Parameter, r.Layout,
-			gasText(p.Proposed), doc.Number(p.Proposed/in.GasPerSecond*1e6), conditions(r))
-		reads := gas.ReadsAlone(r, h, in.GasPerSecond)
-		tooMany := text + fmt.Sprintf("no: the reads alone cost %s gas, without any CPU time.",
-			gasRounded(reads.Value))
-		if !r.IsPriced() {
-			if reads.Low > p.Proposed {
-				out = append(out, tooMany)
-			} else {
-				out = append(out, text+"not known. Its CPU time is missing: "+
-					r.CPUNanos.Reason()+".")
-			}
-			continue
-		}
-
-		cpu := doc.Number(r.CPUNanos.OrZero() / 1e3)
-		s := gas.SafeAt(r, h, p.Proposed, in.GasPerSecond)
-		switch {
-		case s.Never && in.busy() && reads.Low > p.Proposed:
-			text = tooMany
-		case s.Already:
-			text += "safe with one access after another."
-		case s.Never && in.busy():
-			text += fmt.Sprintf("not known. Its CPU time was %s us while other processes used "+
-				"the processors: measure it on a quiet machine.", cpu)
-		case s.Never:
-			text += fmt.Sprintf("not safe whatever the disk: its CPU time alone is %s us.", cpu)
-		default:
-			text += fmt.Sprintf("safe if %.0f%% of its %s reads are cached, if a read takes at "+
-				"most %s us, or ", 100*s.CachedPart,
-				doc.PerGet(r.Reads.Value), doc.Number(s.ReadNanos/1e3))
-			if s.InFlight > 0 {
-				text += fmt.Sprintf("with %s or more in flight on this disk.",
-					unit.Plural(s.InFlight, "read"))
-			} else {
-				text += "on a disk that does more reads at the same time: no number in flight " +
-					"that was measured is enough on this one."
-			}
-		}
-
-		out = append(out, text)
+	of := func(r row) string {
+		p, _ := in.parameter(r.Parameter)
+		return fmt.Sprintf("%s at %s gas (%s us), %s.", r.Parameter, gasText(p.Proposed),
+			doc.Number(p.Proposed/in.GasPerSecond*1e6), conditions(r))
+	}
+	for _, what := range doc.Distinct(rows, of) {
+		alike := doc.Where(rows, func(r row) bool { return of(r) == what })
+		each := doc.Each(alike, func(r row) string { return r.Layout + ": " + in.safeIf(r) + "." })
+		out = append(out, what+" "+strings.Join(each, " "))
 	}
 
 	return out
+}
+
+// safeIf says what would have to be true for the proposed price of a row to be safe.
+func (in Input) safeIf(r row) string {
+	h, _, _ := in.shown()
+	p, _ := in.parameter(r.Parameter)
+	reads := gas.ReadsAlone(r, h, in.GasPerSecond)
+	tooMany := fmt.Sprintf("no, the reads alone cost %s gas, without any CPU time",
+		gasRounded(reads.Value))
+	switch {
+	case r.IsPriced():
+	case reads.Low > p.Proposed:
+		return tooMany
+	default:
+		return "not known, since its CPU time is missing: " + r.CPUNanos.Reason()
+	}
+
+	cpu := doc.Number(r.CPUNanos.OrZero() / 1e3)
+	s := gas.SafeAt(r, h, p.Proposed, in.GasPerSecond)
+	switch {
+	case s.Never && in.busy() && reads.Low > p.Proposed:
+		return tooMany
+	case s.Already:
+		return "safe with one access after another"
+	case s.Never && in.busy():
+		return fmt.Sprintf("not known, since its CPU time was %s us while other processes used "+
+			"the processors: measure it on a quiet machine", cpu)
+	case s.Never:
+		return fmt.Sprintf("not safe whatever the disk, since its CPU time alone is %s us", cpu)
+	}
+
+	text := fmt.Sprintf("safe if %.0f%% of its %s reads are cached, if a read takes at most %s "+
+		"us, or ", 100*s.CachedPart, doc.PerGet(r.Reads.Value), doc.Number(s.ReadNanos/1e3))
+	if s.InFlight > 0 {
+		return text + fmt.Sprintf("with %s or more in flight on this disk",
+			unit.Plural(s.InFlight, "read"))
+	}
+	return text + "on a disk that does more reads at the same time: no number in flight that " +
+		"was measured is enough on this one"
 }
 
 // Document says what accesses of the state should cost.
@@ -603,7 +662,7 @@ func (in Input) Document() *doc.Document {
 	})
 
 	p.Add("At the sizes asked for", doc.Block{
-		Title:  "Predicted, nothing cached",
+		Title:  "Predicted",
 		Method: method,
 		Table:  doc.TableOf(in.asked(), nil, in.askedColumns()...),
 		Texts:  noteOf(in.asked(), askedNote),

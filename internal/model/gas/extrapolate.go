@@ -91,7 +91,7 @@ func Extrapolate(
 
 	ofModel, _ := uncached(size)
 	off = math.Hypot(off*steps, ofModel.Off)
-	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
+	r.Reads = within(reads, off)
 
 	grown := func(from result.PriceRow, reads float64) figure.Value {
 		cpu, known := from.CPUNanos.Number()
@@ -110,6 +110,15 @@ func Extrapolate(
 
 	return r, true
 }
+
+// within are the reads that a model is off by a factor of at most 1+off, either way: one that may
+// be as far off as its value does not say that a lookup may read nothing.
+func within(reads, off float64) result.Estimate {
+	return result.Estimate{Value: reads, Low: reads / (1 + off), High: reads * (1 + off)}
+}
+
+// Off is the error of reads, as a share of them: how far the high end of their band is.
+func Off(reads result.Estimate) float64 { return reads.High/max(reads.Value, 1e-9) - 1 }
 
 // further is how many times as far from the largest state built a size is as what the prediction
 // was tested over, in the logarithm of their records. The error may grow as much.
@@ -134,10 +143,10 @@ func WithMemory(
 		r.Basis += ", untested: what was built nearly fits in its memory"
 	}
 
-	r.Reads = result.Estimate{Value: reads, Low: reads * max(0, 1-off), High: reads * (1 + off)}
+	r.Reads = within(reads, off)
 	r.CPUNanos = warm.CPUNanos
 	if both, known := first.CPUError.Number(); known { // of a read's CPU time, and of the reads
-		ofReads := (first.Reads.High - first.Reads.Low) / 2 / max(first.Reads.Value, 1e-9)
+		ofReads := Off(first.Reads)
 		ofRead := math.Sqrt(max(0, both*both-ofReads*ofReads))
 		r.CPUError = figure.Known(math.Hypot(ofRead, off))
 	}

@@ -60,11 +60,11 @@ func TestWithMemoryByHand(t *testing.T) {
 		CPUNanos: figure.Known(4500),
 	}
 	first := cold
-	first.Reads, first.CPUError = result.Estimate{Value: 10, Low: 7, High: 13}, figure.Known(.5)
+	first.Reads, first.CPUError = within(10, .3), figure.Known(.5)
 	warm := result.PriceRow{Condition: result.HeldLookups, CPUNanos: figure.Known(500)}
 	r := WithMemory(first, cold, warm, 1<<30, .2, .3, true)
 	if r.CPUNanos.OrZero() != 700 || math.Abs(r.CPUError.OrZero()-.5) > 1e-9 ||
-		math.Abs(r.Reads.Low-.14) > 1e-9 || r.MemoryBytes != 1<<30 ||
+		math.Abs(r.Reads.Low-.2/1.3) > 1e-9 || r.MemoryBytes != 1<<30 ||
 		r.Condition != result.HeldLookups {
 		t.Errorf("%+v", r)
 	}

@@ -33,6 +33,10 @@ const (
 // not with a memory that was asked for.
 const MemoryNotPredicted = "memory_not_predicted"
 
+// StateFailed is the code of a warning that a state could not be measured, so that the prices of
+// its layout rest on fewer sizes.
+const StateFailed = "state_failed"
+
 // Aged are accesses of one age of an access list, the caches as the blocks before have left them.
 type Aged struct {
 	result.PriceParameter
@@ -284,7 +288,7 @@ func Fill(r *result.PriceRow, h result.Hardware, gasPerSecond float64) {
 		fastest, slowest := read*p.ReadsPerSecond/p.Spread.High, read*p.ReadsPerSecond/p.Spread.Low
 		return result.Estimate{
 			Value: cpu + r.Reads.Value*read,
-			Low:   cpu*max(0, 1-off) + r.Reads.Low*fastest,
+			Low:   cpu/(1+off) + r.Reads.Low*fastest,
 			High:  cpu*(1+off) + r.Reads.High*slowest,
 		}
 	}

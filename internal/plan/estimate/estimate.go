@@ -237,7 +237,8 @@ func Layout(l protocol.LayoutSpec, keep bool, m Machine) Step {
 	of, taken := subject.LayoutOf(l.Layout)
 	costs := of.Cost
 	accounts := float64(l.Chain.Accounts)
-	values := (1 + l.Chain.ContractShare*float64(l.Chain.SlotsPer)) / valuesPerAccount
+	values := (1 + l.Chain.ContractShare*float64(l.Chain.SlotsPer) +
+		float64(l.Chain.ContractSlots)/max(1, accounts)) / valuesPerAccount
 	data := accounts * costs.PerAccount * values
 	s := Step{
 		Kind:          LayoutKind,

@@ -230,7 +230,7 @@ func inParallel[Q, A any](
 		a A
 	}
 
-	asked, answers := make(chan Q, len(questions)), make(chan answered, len(questions))
+	asked, answers := make(chan Q, len(questions)), make(chan answered)
 	for _, q := range questions {
 		asked <- q
 	}

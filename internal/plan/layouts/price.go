@@ -217,12 +217,20 @@ func (r readCost) nanos() (mean float64, off figure.Value, known bool) {
 		widest = max(widest, standardError(squares, len(bySize)))
 	}
 
-	if len(r) > 1 && mean > 0 {
+	switch {
+	case mean == 0:
+	case len(r) > 1:
 		off = figure.Known(2 * widest / mean)
+	default:
+		off = figure.Known(errorOfOne)
 	}
 
 	return mean, off, true
 }
+
+// errorOfOne is the error of the CPU time of a read that one state alone says, as a share: there is
+// no other to see it by.
+const errorOfOne = .5
 
 // firstCPU is the CPU time of a first lookup that reads so much, and its error as a share. Its own
 // has the opening in it, so it is that of a warm lookup and that of its reads.
@@ -502,7 +510,7 @@ func (p Pricing) withMemory(
 			continue
 		}
 
-		off, tested := p.heldError(layout)
+		off, tested := p.heldError(layout, k)
 		all = append(all,
 			gas.WithMemory(first, before, built[warm], bytes, reads.Mean, off, tested))
 	}
@@ -518,25 +526,84 @@ func kindOf(r access) pricedKind {
 	})]
 }
 
-// heldError is how far the model of a layout's memory was off in the largest state that was built,
-// as a share of its reads; not tested where that state nearly fits in the memory it had.
-func (p Pricing) heldError(layout string) (off float64, tested bool) {
-	off, largest := gas.WorstTested, uint64(0)
+// heldError is how far the model of a layout's memory was off for lookups of a kind in the largest
+// state that was built, in the mean of its builds, as a share of their reads; not tested where such
+// lookups hardly read, as in a state that nearly fits in the memory it had.
+func (p Pricing) heldError(layout string, k pricedKind) (off float64, tested bool) {
+	ratios, builds, largest := 0.0, 0, uint64(0)
 	for _, l := range p.Layouts {
 		for _, row := range l.Rows {
-			look := found(row, result.AccountLookup, result.HeldLookups)
-			predicted, known := row.PredictedDeviceReads.Number()
-			if row.Layout != layout || row.Accounts < largest || !known || look == nil {
+			records := row.Accounts + l.Workload.ContractSlots
+			predicted, measured, known := p.heldAsBuilt(l, row, k)
+			if row.Layout != layout || row.Status != result.OK || records < largest || !known {
 				continue
 			}
 
-			if reads, is := look.DeviceReads.Number(); is && reads > enoughReads {
-				off, tested, largest = math.Abs(predicted/reads-1), true, row.Accounts
+			if records > largest {
+				ratios, builds, largest = 0, 0, records
 			}
+			ratios, builds = ratios+predicted/measured, builds+1
 		}
 	}
 
-	return off, tested
+	if builds == 0 {
+		return gas.WorstTested, false
+	}
+
+	return math.Abs(ratios/float64(builds) - 1), true
+}
+
+// heldAsBuilt is what a warm lookup of a kind read in a state that was built, and what the model
+// says of it, after the lookups that were made before. Not known where nobody measured it, where
+// the model does not reach it, and where it hardly reads.
+func (p Pricing) heldAsBuilt(
+	l *result.Layouts, row result.LayoutRow, k pricedKind,
+) (predicted, measured float64, known bool) {
+	look := found(row, k.lookup, result.HeldLookups)
+	of, _ := subject.LayoutOf(row.Layout)
+	model := of.Model
+	if look == nil || model == nil || row.Memory == nil || row.Memory.PageCacheBytes == nil ||
+		isSlot(k.model) && !model.Slots {
+		return 0, 0, false
+	}
+
+	measured, _, _ = look.Reads()
+	below := model.Device
+	if _, ofDevice := look.DeviceReads.Number(); !ofDevice && model.Own != subject.Nowhere {
+		below = model.Own // what it counts itself, or asks the kernel for, which may have it
+	}
+
+	size := Size{Accounts: row.Accounts, ContractSlots: l.Workload.ContractSlots}
+	memories := model.Memories(p.state(row.Layout, size), memoryOf(row, l.Host.Cores))
+	if memories == nil || measured < enoughReads {
+		return 0, 0, false
+	}
+
+	predicted = statemodel.After(memories, phasesUntil(l.Workload, k.model))[below]
+	return predicted, measured, true
+}
+
+// phasesUntil are the lookups of a state with one contract up to the warm ones of a kind: of the
+// state that was opened cold last, those that warm it, and the measured ones.
+func phasesUntil(w result.StateWorkload, last statemodel.Kind) (all []statemodel.LookupPhase) {
+	kinds := pricedKinds()
+	reads := float64(w.Reads)
+	all = append(all, statemodel.LookupPhase{
+		Kind:    kinds[len(kinds)-1].model,
+		Lookups: float64(min(lookup.ColdLookups, w.Reads)),
+	})
+	for _, k := range kinds {
+		all = append(all, statemodel.LookupPhase{Kind: k.model, Lookups: reads})
+	}
+
+	for _, k := range kinds {
+		all = append(all, statemodel.LookupPhase{Kind: k.model, Lookups: reads})
+		if k.model == last {
+			break
+		}
+	}
+
+	return all
 }
 
 // enoughReads of a warm lookup are so many that the share by which a model is off says something.
@@ -698,6 +765,7 @@ func (p *Pricing) Finish(
 
 	rows, unused := p.Rows()
 	done.Host, done.Hardware, done.Rows, done.Warnings = p.Layouts[0].Host, p.Hardware, rows, nil
+	done.Seeds = p.seeds()
 	for _, l := range p.Layouts {
 		for _, w := range l.Warnings {
 			if !result.HasWarning(done.Warnings, w) {
@@ -710,7 +778,22 @@ func (p *Pricing) Finish(
 		done.Warnings = append(done.Warnings, p.Hardware[i].Warnings()...)
 	}
 
-	done.Warnings = append(done.Warnings, unused...)
+	done.Warnings = append(done.Warnings, append(unused, p.failedStates(again)...)...)
+}
+
+// failedStates name the states that are missing among those that prices rest on.
+func (p Pricing) failedStates(again string) (warnings []engine.Warning) {
+	for _, l := range p.Layouts {
+		for _, row := range l.Rows {
+			if row.Status == result.Failed {
+				warnings = append(warnings, engine.Warning{Code: gas.StateFailed, Text: fmt.Sprintf(
+					"%s failed at %s accounts, so its prices rest on the other sizes alone",
+					row.Layout, unit.Count(row.Accounts)), Remedy: again})
+			}
+		}
+	}
+
+	return warnings
 }
 
 // layoutsOf are those that accesses are of.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -334,6 +335,7 @@ func TestInterruptedForecastsKeepWhatIsKnown(t *testing.T) {
 		AheadMemory:  []int64{64 << 20},
 	}
 
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // so many are at work when the context ends
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("stop")
 	// 4 kinds at 2 sizes; at the new size, with memory and without, 2 kinds of accounts and 2 of
@@ -442,7 +444,7 @@ func TestCPUOfReadsByHand(t *testing.T) {
 		t.Errorf("%v, %v, want 30000, %v", mean, off, want)
 	}
 
-	if _, off, _ := of[:1].nanos(); off.IsKnown() {
+	if _, off, _ := of[:1].nanos(); off.OrZero() != errorOfOne {
 		t.Errorf("one state says nothing of the error: %v", off)
 	}
 
@@ -539,9 +541,9 @@ func TestWhatIsNotPredictedIsSaidBefore(t *testing.T) {
 		AheadMemory: []int64{16 << 30},
 	}
 
-	said := strings.Join(p.AheadTexts([]string{"flat-pebble", "geth-path"}), "\n")
+	said := strings.Join(p.AheadTexts([]string{"flat-pebble", "geth-hash"}), "\n")
 	for _, want := range []string{
-		"slots are not predicted with --at-memory 16.0 GiB for geth-path, since",
+		"slots are not predicted with --at-memory 16.0 GiB for geth-hash, since",
 		"accounts are predicted with that memory, and accounts and slots with nothing cached",
 		"300M accounts and 3B slots of all contracts are predicted with nothing cached and " +
 			"with 16.0 GiB of memory (2 layouts)",
@@ -559,6 +561,63 @@ func TestWhatIsNotPredictedIsSaidBefore(t *testing.T) {
 
 	if texts := new(Pricing).AheadTexts([]string{"geth-path"}); len(texts) != 0 {
 		t.Errorf("%q of nothing asked for", texts)
+	}
+}
+
+// TestAFailedStateIsAWarning: prices of its layout rest on fewer sizes, and the answer says so.
+func TestAFailedStateIsAWarning(t *testing.T) {
+	l := compared("flat-mdbx", 1000, map[uint64]float64{100_000: 2})
+	l.Rows = append(l.Rows, result.LayoutRow{Layout: "flat-mdbx", Accounts: 10_000,
+		Status: result.Failed})
+	p := Pricing{Layouts: []*result.Layouts{l}, Hardware: disks(), GasPerSecond: 100e6}
+	done := p.Begun(nil, "again", nil)
+	done.Status = result.OK
+	p.Finish(t.Context(), done, "again", func(result.Event) {})
+	if !slices.ContainsFunc(done.Warnings, func(w engine.Warning) bool {
+		return w.Code == gas.StateFailed && w.Remedy == "again" && w.Text == "flat-mdbx failed at "+
+			"10,000 accounts, so its prices rest on the other sizes alone"
+	}) {
+		t.Errorf("%+v", done.Warnings)
+	}
+}
+
+// TestHeldErrorByHand: what a warm lookup read in a state larger than its memory tests the model;
+// where it hardly reads, nothing does.
+func TestHeldErrorByHand(t *testing.T) {
+	l := compared("flat-pebble", 1_000_000, map[uint64]float64{100_000: 1, 1_000_000: 1})
+	l.Workload.Reads = 20_000
+	l.Host.Cores = 2
+	pages := int64(12 << 20)
+	for i := range l.Rows {
+		l.Rows[i].Memory = &result.Memory{
+			PageCacheBytes: &pages,
+			Shares:         []engine.MemoryShare{{Bytes: 16 << 20, Holds: engine.Blocks}},
+		}
+	}
+
+	p := Pricing{Layouts: []*result.Layouts{l}}
+	slots := pricedKinds()[2]
+	row := l.Rows[slices.IndexFunc(l.Rows, func(r result.LayoutRow) bool {
+		return r.Accounts == 1_000_000
+	})]
+	predicted, measured, known := p.heldAsBuilt(l, row, slots)
+	if !known || measured != 1 || predicted < .5 || predicted > 1 {
+		t.Fatalf("%v, %v, %v", predicted, measured, known)
+	}
+
+	off, tested := p.heldError("flat-pebble", slots)
+	if !tested || math.Abs(off-math.Abs(predicted-1)) > 1e-9 {
+		t.Errorf("%v, %v, want %v of the larger state", off, tested, predicted-1)
+	}
+
+	for i := range l.Rows {
+		for n := range l.Rows[i].Lookups {
+			l.Rows[i].Lookups[n].BlockReads = figure.Known(enoughReads / 2)
+		}
+	}
+
+	if off, tested := p.heldError("flat-pebble", slots); tested || off != gas.WorstTested {
+		t.Errorf("%v, %v of states that hardly read", off, tested)
 	}
 }
 
