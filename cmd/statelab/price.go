@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statelab/statelab/internal/base/console"
+	"github.com/statelab/statelab/internal/observe/host"
 	"github.com/statelab/statelab/internal/plan/experiment"
 	"github.com/statelab/statelab/internal/plan/layouts"
 	"github.com/statelab/statelab/result"
@@ -86,6 +87,10 @@ func (a *app) price(f *flags, m *mistakes) error {
 
 	pricing.Finish(a.ctx, done, again, func(e result.Event) { p.Report("", e) })
 	p.Done()
+
+	// what was measured may be older than what prices it
+	here := host.Describe(out)
+	done.Host.Statelab, done.Host.Commit = here.Statelab, here.Commit
 	d := finished{
 		status:   done.Status,
 		error:    done.Error,

@@ -239,14 +239,22 @@ func (in Input) answers() (out []string) {
 	return append(out, in.answersOf(in.aged(), gas.RecurringAccount, gas.RecurringStorage)...)
 }
 
-// Setting is what a citation says of the prices: those of cold accesses, and of what.
+// Setting is what a citation says of the prices: those of cold accesses, with memory if any are,
+// and of what.
 func (in Input) Setting() string {
-	for _, rows := range [][]row{in.largestAsked(), in.main()} {
-		if texts := in.answersOf(rows, gas.ColdAccount, gas.ColdStorage); len(texts) > 0 {
-			return strings.Join(texts, " ")
-		}
+	rows := in.largestAsked()
+	if held := doc.Where(rows, func(r row) bool { return r.MemoryBytes > 0 }); len(held) > 0 {
+		rows = held
 	}
-	return ""
+
+	if len(rows) == 0 {
+		rows = in.main()
+	}
+
+	texts := in.answersOf(rows, gas.ColdAccount, gas.ColdStorage)
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool {
+		return strings.HasPrefix(text, bandStart) // of use to who measures, not to who quotes
+	}), " ")
 }
 
 // largestAsked are the accesses at the largest size that was asked for and not built.
@@ -362,10 +370,14 @@ func untestedText(rows []row) (text string) {
 	return text + "."
 }
 
-// bandName says what a band is: one that nothing measured has tested is an allowance.
+// bandName says what a band is: that of a measurement is a confidence interval, that of a
+// prediction is how far off it may be by its tests, and one that nothing tested is an allowance.
 func bandName(r row) string {
-	if isUntested(r) {
+	switch {
+	case isUntested(r):
 		return "untested,"
+	case r.Predicted:
+		return "range"
 	}
 	return "95 %"
 }
@@ -412,6 +424,8 @@ func above(r row) float64 {
 	return r.QueuedGas.High/r.QueuedGas.Value - 1
 }
 
+const bandStart = "The band"
+
 // narrowing says what makes the band of a price as wide as it is, what narrows it and by how much;
 // "" if it is narrow.
 func (in Input) narrowing(r row) string {
@@ -443,7 +457,7 @@ func (in Input) narrowing(r row) string {
 			"machine with nothing else to do halve that, or more", 100*ofCPU)
 	}
 
-	return fmt.Sprintf("The band of %s of %s, %s, reaches %.0f %% above it, mostly by %s.",
+	return fmt.Sprintf(bandStart+" of %s of %s, %s, reaches %.0f %% above it, mostly by %s.",
 		r.Parameter, r.Layout, condition(r), 100*above(r), what)
 }
 

@@ -267,7 +267,7 @@ func TestTheAnswerSaysWhatItIsOf(t *testing.T) {
 	got := in.answers()
 	for i, want := range []string{
 		"COLD_ACCOUNT_ACCESS, proposed 3,000 gas, 16.0 GiB of memory: flat 12,300 gas, " +
-			"untested, 9,880 to 123,000, above it; slow 12,300 gas, 95 % 9,880 to 123,000, ",
+			"untested, 9,880 to 123,000, above it; slow 12,300 gas, range 9,880 to 123,000, ",
 		"COLD_ACCOUNT_ACCESS, proposed 3,000 gas, nothing cached: flat 540 gas",
 		"Predicted at 300M accounts, 3B slots spread as on the main network, one build; on the " +
 			"disk nvme (80.0 us for a read, 32 reads in flight). Untested: nothing that was " +

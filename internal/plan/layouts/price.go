@@ -220,13 +220,18 @@ func (r readCost) nanos() (mean float64, off figure.Value, known bool) {
 	switch {
 	case mean == 0:
 	case len(r) > 1:
-		off = figure.Known(2 * widest / mean)
+		off = figure.Known(max(2*widest/mean, errorBetweenRuns))
 	default:
 		off = figure.Known(errorOfOne)
 	}
 
 	return mean, off, true
 }
+
+// errorBetweenRuns is the least error of the CPU time of a read, as a share: by so much it differs
+// between runs of one command on a machine that has other guests (docs/price-model.md), however
+// close to each other the states of one run are.
+const errorBetweenRuns = .2
 
 // errorOfOne is the error of the CPU time of a read that one state alone says, as a share: there is
 // no other to see it by.

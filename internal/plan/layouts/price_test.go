@@ -444,6 +444,11 @@ func TestCPUOfReadsByHand(t *testing.T) {
 		t.Errorf("%v, %v, want 30000, %v", mean, off, want)
 	}
 
+	alike := readCost{{10, 30e3, 1}, {20, 60e3, 2}}
+	if _, off, _ := alike.nanos(); off.OrZero() != errorBetweenRuns {
+		t.Errorf("states that agree: %v", off)
+	}
+
 	if _, off, _ := of[:1].nanos(); off.OrZero() != errorOfOne {
 		t.Errorf("one state says nothing of the error: %v", off)
 	}
