@@ -228,15 +228,16 @@ const agedNote = "Of the last blocks of the access list, with memory held and th
 // answers are the prices of cold accesses and what they are prices of: at the largest size that
 // was asked for, and at the largest that was built.
 func (in Input) answers() (out []string) {
-	out = in.answersOf(in.largestAsked(), gas.ColdAccount, gas.ColdStorage)
+	out = in.pricesAndBands(in.largestAsked(), gas.ColdAccount, gas.ColdStorage)
 	for _, w := range in.Warnings {
 		if w.Code == gas.MemoryNotPredicted || w.Code == gas.StateFailed {
 			out = append(out, w.Text+".")
 		}
 	}
 
-	out = append(out, in.answersOf(in.main(), gas.ColdAccount, gas.ColdStorage)...)
-	return append(out, in.answersOf(in.aged(), gas.RecurringAccount, gas.RecurringStorage)...)
+	out = append(out, in.pricesAndBands(in.main(), gas.ColdAccount, gas.ColdStorage)...)
+	return append(out,
+		in.pricesAndBands(in.aged(), gas.RecurringAccount, gas.RecurringStorage)...)
 }
 
 // Setting is what a citation says of the prices: those of cold accesses, with memory if any are,
@@ -251,10 +252,8 @@ func (in Input) Setting() string {
 		rows = in.main()
 	}
 
-	texts := in.answersOf(rows, gas.ColdAccount, gas.ColdStorage)
-	return strings.Join(slices.DeleteFunc(texts, func(text string) bool {
-		return strings.HasPrefix(text, bandStart) // of use to who measures, not to who quotes
-	}), " ")
+	prices, _ := in.answersOf(rows, gas.ColdAccount, gas.ColdStorage)
+	return strings.Join(prices, " ")
 }
 
 // largestAsked are the accesses at the largest size that was asked for and not built.
@@ -273,27 +272,32 @@ func (in Input) largestAsked() []row {
 	return doc.Where(asked, func(r row) bool { return gas.SizeOf(r) == gas.SizeOf(last) })
 }
 
+// pricesAndBands are all of answersOf.
+func (in Input) pricesAndBands(rows []row, names ...string) []string {
+	prices, wide := in.answersOf(rows, names...)
+	return append(prices, wide...)
+}
+
 // answersOf are the prices of the parameters with each memory, a sentence each, the most memory
-// first; then the conditions that all of them have in common, and what makes their bands wide. All
+// first, with the conditions that all of them have in common; and what makes their bands wide. All
 // rows are of one size.
-func (in Input) answersOf(rows []row, names ...string) (out []string) {
+func (in Input) answersOf(rows []row, names ...string) (prices, wide []string) {
 	rows = doc.Where(rows, func(r row) bool {
 		return slices.Contains(names, r.Parameter) && !r.Absent
 	})
 	if len(rows) == 0 {
-		return nil
+		return nil, nil
 	}
 
 	all := !slices.ContainsFunc(rows, func(r row) bool { return !in.isOfOneBuild(r) })
 	memories := doc.Distinct(rows, func(r row) int64 { return r.MemoryBytes })
 	slices.SortFunc(memories, func(a, b int64) int { return cmp.Compare(b, a) })
-	var wide []string
 	for _, memory := range memories {
 		held := doc.Where(rows, func(r row) bool { return r.MemoryBytes == memory })
 		for _, name := range names {
 			alike := doc.Where(held, func(r row) bool { return r.Parameter == name })
 			if len(alike) > 0 {
-				out = append(out, in.priceOf(alike, all))
+				prices = append(prices, in.priceOf(alike, all))
 			}
 		}
 
@@ -320,7 +324,7 @@ func (in Input) answersOf(rows []row, names ...string) (out []string) {
 			"Nothing cached: the first lookup after a start, the most that one can cost."
 	}
 
-	return doc.Without(append(append(out, text), wide...))
+	return append(prices, text), doc.Without(wide)
 }
 
 // priceOf is the prices of one parameter in all layouts with their bands, the lowest first. Where
@@ -424,8 +428,6 @@ func above(r row) float64 {
 	return r.QueuedGas.High/r.QueuedGas.Value - 1
 }
 
-const bandStart = "The band"
-
 // narrowing says what makes the band of a price as wide as it is, what narrows it and by how much;
 // "" if it is narrow.
 func (in Input) narrowing(r row) string {
@@ -457,7 +459,7 @@ func (in Input) narrowing(r row) string {
 			"machine with nothing else to do halve that, or more", 100*ofCPU)
 	}
 
-	return fmt.Sprintf(bandStart+" of %s of %s, %s, reaches %.0f %% above it, mostly by %s.",
+	return fmt.Sprintf("The band of %s of %s, %s, reaches %.0f %% above it, mostly by %s.",
 		r.Parameter, r.Layout, condition(r), 100*above(r), what)
 }
 

@@ -281,14 +281,18 @@ func newSubtries(nodes []trieNode, blocks float64, bytes func(trieNode) float64)
 	for d, n := range nodes[:leaf] {
 		near := 1 - t.apart[d]
 		asked, again = asked+n.visits[Slot]*t.apart[d], again+n.visits[Slot]*near
+		if nodes[leaf].visits[AbsentSlot] > 0 {
+			continue
+		}
+
 		// The path of an absent slot ends at a branch: no leaf asks for that one's block.
-		ends := n.visits[AbsentSlot] - nodes[leaf].visits[AbsentSlot]
+		ends := n.visits[AbsentSlot]
 		if d+1 < leaf {
-			ends = n.visits[AbsentSlot] - nodes[d+1].visits[AbsentSlot]
+			ends -= nodes[d+1].visits[AbsentSlot]
 		}
 
 		for i := range t.blocks {
-			t.blocks[i].Visits[AbsentSlot] += math.Max(0, ends) * near * t.shares[d][i]
+			t.blocks[i].Visits[AbsentSlot] += ends * near * t.shares[d][i]
 		}
 	}
 
