@@ -226,7 +226,7 @@ const agedNote = "Of the last blocks of the access list, with memory held and th
 	"the one here is what finding the old state costs more."
 
 // answers are the prices of cold accesses and what they are prices of: at the largest size that
-// was asked for, and at the largest that was built.
+// was asked for or, where none was, at the largest that was built.
 func (in Input) answers() (out []string) {
 	out = in.pricesAndBands(in.largestAsked(), gas.ColdAccount, gas.ColdStorage)
 	for _, w := range in.Warnings {
@@ -235,7 +235,10 @@ func (in Input) answers() (out []string) {
 		}
 	}
 
-	out = append(out, in.pricesAndBands(in.main(), gas.ColdAccount, gas.ColdStorage)...)
+	if len(in.asked()) == 0 {
+		out = append(out, in.pricesAndBands(in.main(), gas.ColdAccount, gas.ColdStorage)...)
+	}
+
 	return append(out,
 		in.pricesAndBands(in.aged(), gas.RecurringAccount, gas.RecurringStorage)...)
 }
@@ -667,21 +670,21 @@ func (in Input) Document() *doc.Document {
 	}
 
 	p.Answer("", in.answers()...)
-	p.Add("Prices", doc.Block{
-		Title:  "Nothing cached",
-		Method: method,
-		Table:  doc.TableOf(in.main(), nil, in.narrow()...),
-		Note: fmt.Sprintf("%s accounts, a contract of %s slots, disk %s. Accesses, bytes and "+
-			"times are in the table of all rows.",
-			doc.ShortCount(accounts), doc.ShortCount(slots), h.Name),
-		Texts: noteOf(in.main(), append([]string{legend}, in.Formula...)...),
-	})
-
 	p.Add("At the sizes asked for", doc.Block{
 		Title:  "Predicted",
 		Method: method,
 		Table:  doc.TableOf(in.asked(), nil, in.askedColumns()...),
 		Texts:  noteOf(in.asked(), askedNote),
+	})
+
+	p.Add("Prices", doc.Block{
+		Title:  "Nothing cached",
+		Method: method,
+		Table:  doc.TableOf(in.main(), nil, in.narrow()...),
+		Note: fmt.Sprintf("Measured: %s accounts, a contract of %s slots, disk %s. Accesses, "+
+			"bytes and times are in the table of all rows.",
+			doc.ShortCount(accounts), doc.ShortCount(slots), h.Name),
+		Texts: noteOf(in.main(), append([]string{legend}, in.Formula...)...),
 	})
 
 	p.Add("By age", doc.Block{Title: "What blocks touch, by age", Method: method,

@@ -610,9 +610,19 @@ func TestHeldErrorByHand(t *testing.T) {
 		t.Fatalf("%v, %v, %v", predicted, measured, known)
 	}
 
-	off, tested := p.heldError("flat-pebble", slots)
-	if !tested || math.Abs(off-math.Abs(predicted-1)) > 1e-9 {
-		t.Errorf("%v, %v, want %v of the larger state", off, tested, predicted-1)
+	if off, known := p.heldErrorOf("flat-pebble", slots); !known ||
+		math.Abs(off-math.Abs(predicted-1)) > 1e-9 {
+		t.Errorf("%v, %v, want %v of the larger state", off, known, predicted-1)
+	}
+
+	most := 0.0
+	for _, k := range pricedKinds() {
+		off, _ := p.heldErrorOf("flat-pebble", k)
+		most = max(most, off)
+	}
+
+	if off, tested := p.heldError("flat-pebble", slots); !tested || off != most {
+		t.Errorf("%v, %v, want %v, the most of all kinds", off, tested, most)
 	}
 
 	for i := range l.Rows {
