@@ -364,8 +364,8 @@ func untestedText(rows []row) (text string) {
 		return ""
 	}
 
-	text = fmt.Sprintf(" Untested: nothing that was built says how far off the model is, and %.0f "+
-		"%% of the reads are assumed", 100*gas.WorstTested)
+	text = fmt.Sprintf(" Untested: nothing that was built says how far off the model is, and an "+
+		"error of %.0f %% of the reads is assumed", 100*gas.WorstTested)
 	if slices.ContainsFunc(untested, func(r row) bool { return r.MemoryBytes == 0 }) {
 		text += ", with nothing cached for each factor of ten; another size in --accounts tests it"
 	}
@@ -462,7 +462,7 @@ func (in Input) narrowing(r row) string {
 			"machine with nothing else to do halve that, or more", 100*ofCPU)
 	}
 
-	return fmt.Sprintf("The band of %s of %s, %s, reaches %.0f %% above it, mostly by %s.",
+	return fmt.Sprintf("%s of %s, %s, may cost %.0f %% more, mostly by %s.",
 		r.Parameter, r.Layout, condition(r), 100*above(r), what)
 }
 

@@ -275,7 +275,7 @@ func TestTheAnswerSaysWhatItIsOf(t *testing.T) {
 		"COLD_ACCOUNT_ACCESS, proposed 3,000 gas, nothing cached: flat 540 gas",
 		"Predicted at 300M accounts, 3B slots spread as on the main network, one build; on the " +
 			"disk nvme (80.0 us for a read, 32 reads in flight). Untested: nothing that was " +
-			"built says how far off the model is, and 25 % of the reads are assumed; ",
+			"built says how far off the model is, and an error of 25 % of the reads is assumed; ",
 	} {
 		if !strings.HasPrefix(got[i], want) {
 			t.Errorf("%q does not begin\n%s", want, got[i])
@@ -297,8 +297,8 @@ func TestNarrowing(t *testing.T) {
 	}{
 		"narrow": {.1, .1, true, 0, ""},
 		// 300M are 3,000 times 100k: of ln 3,000, ln 10 are saved.
-		"far": {.4, .5, true, 0, "The band of COLD_ACCOUNT_ACCESS of trie, nothing cached, " +
-			"reaches 48 % above it, mostly by the number of reads (40 %), since the state " +
+		"far": {.4, .5, true, 0, "COLD_ACCOUNT_ACCESS of trie, nothing cached, may cost " +
+			"48 % more, mostly by the number of reads (40 %), since the state " +
 			"is 2.73k times the largest built: with --accounts 1M among the sizes that would be " +
 			"about 28 %."},
 		"CPU": {.2, .6, true, 0, "mostly by the CPU time of a read (57 %): four times as many " +

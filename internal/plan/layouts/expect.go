@@ -73,14 +73,15 @@ func expectedHeld(row result.LayoutRow, w result.StateWorkload, cores int) heldR
 		return heldReads{}
 	}
 
-	return readsBelow(l.Model, statemodel.After(memories, phases(w)), l.Model.Basis)
+	return readsBelow(l.Model, statemodel.After(memories, phases(w, statemodel.Account)),
+		l.Model.Basis)
 }
 
 // phases are the lookups that the memories of a row have seen: of the last state that
-// was opened cold, then those that warm it, then the measured ones.
-func phases(w result.StateWorkload) (all []statemodel.LookupPhase) {
+// was opened cold, then those that warm it, then the measured ones, up to those of last.
+func phases(w result.StateWorkload, last statemodel.Kind) (all []statemodel.LookupPhase) {
 	kinds := []statemodel.Kind{statemodel.Account, statemodel.AbsentAccount}
-	if w.SlotsPer > 0 && w.ContractShare > 0 {
+	if w.ContractSlots > 0 || w.SlotsPer > 0 && w.ContractShare > 0 {
 		kinds = append(kinds, statemodel.Slot, statemodel.AbsentSlot)
 	}
 
@@ -92,7 +93,12 @@ func phases(w result.StateWorkload) (all []statemodel.LookupPhase) {
 		add(kind, w.Reads)
 	}
 
-	add(statemodel.Account, w.Reads)
+	for _, kind := range kinds {
+		if add(kind, w.Reads); kind == last {
+			break
+		}
+	}
+
 	return all
 }
 

@@ -600,31 +600,8 @@ func (p Pricing) heldAsBuilt(
 		return 0, 0, false
 	}
 
-	predicted = statemodel.After(memories, phasesUntil(l.Workload, k.model))[below]
+	predicted = statemodel.After(memories, phases(l.Workload, k.model))[below]
 	return predicted, measured, true
-}
-
-// phasesUntil are the lookups of a state with one contract up to the warm ones of a kind: of the
-// state that was opened cold last, those that warm it, and the measured ones.
-func phasesUntil(w result.StateWorkload, last statemodel.Kind) (all []statemodel.LookupPhase) {
-	kinds := pricedKinds()
-	reads := float64(w.Reads)
-	all = append(all, statemodel.LookupPhase{
-		Kind:    kinds[len(kinds)-1].model,
-		Lookups: float64(min(lookup.ColdLookups, w.Reads)),
-	})
-	for _, k := range kinds {
-		all = append(all, statemodel.LookupPhase{Kind: k.model, Lookups: reads})
-	}
-
-	for _, k := range kinds {
-		all = append(all, statemodel.LookupPhase{Kind: k.model, Lookups: reads})
-		if k.model == last {
-			break
-		}
-	}
-
-	return all
 }
 
 // enoughReads of a warm lookup are so many that the share by which a model is off says something.
